@@ -1,0 +1,135 @@
+"""Make the changes of a plan, and prove by a second look that they hold.
+
+Order: look; refuse what must not go on; one apply at a time (a lock that is tried, since waiting
+for one deadlocks with an index build); indexes beside the writers; all the rest in one
+transaction; look again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+
+from infra import checks, sqltext
+from infra.changes import Change, due, pending
+from infra.checks import Problem
+from infra.db.connect import connect
+from infra.db.observe import observe
+from infra.diff import Wishes, diff
+from infra.errors import InfraError
+from infra.observed import Observed
+from infra.plan import Plan
+
+LOCK_SECONDS = 60.0
+POLL_SECONDS = 0.1
+_TABLE_LOCK = "SET LOCAL lock_timeout = '5s'"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an apply did: ``changes`` made, ``after`` the second look, ``problems`` that remain."""
+
+    changes: tuple[Change, ...]
+    after: tuple[Change, ...]
+    problems: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+    observed: Observed
+
+    @property
+    def registered(self) -> bool:
+        """True where every schedule is there and nothing is known that keeps it from firing."""
+        return not self.problems
+
+
+class Refused(InfraError):
+    """An apply that was not begun: nothing was changed."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(str(problem) for problem in problems))
+
+
+def apply(plan: Plan, url: str, wishes: Wishes = Wishes()) -> Result:  # noqa: B008  # frozen
+    """Take the database at ``url`` to ``plan``. Raises Refused, or InfraError with the way out."""
+    with connect(url) as connection:
+        return apply_on(connection, plan, wishes)
+
+
+def apply_on(connection: psycopg.Connection, plan: Plan, wishes: Wishes) -> Result:
+    """The same on an open connection in autocommit. Raises Refused and psycopg.Error."""
+    found = observe(connection, plan.environment)
+    _refuse(plan, found)
+    if not due(diff(plan, found, wishes)):
+        return _result(plan, found, (), wishes)
+    refuse_without_rights(found)
+    with _alone(connection):
+        found = observe(connection, plan.environment)
+        changes = due(diff(plan, found, wishes))
+        run(connection, sqltext.statements(plan, found, diff(plan, found, wishes)))
+        return _result(plan, observe(connection, plan.environment), changes, wishes)
+
+
+def _refuse(plan: Plan, found: Observed) -> None:
+    if problems := checks.faults(plan, found):
+        raise Refused(problems)
+
+
+def refuse_without_rights(found: Observed) -> None:
+    """Raise Refused with the grants that are missing, if any is."""
+    if problems := checks.rights(found):
+        raise Refused(problems)
+
+
+def run(connection: psycopg.Connection, statements: sqltext.Statements) -> None:
+    """Carry the statements: those for themselves, then the others in one transaction."""
+    for text in statements.alone:
+        connection.execute(text.encode())
+    if statements.together:
+        with connection.transaction():
+            connection.execute(_TABLE_LOCK)
+            for text in statements.together:
+                connection.execute(text.encode())
+
+
+@contextmanager
+def _alone(connection: psycopg.Connection) -> Iterator[None]:
+    """Hold the lock of an apply: tried until it is free, given back whatever happens."""
+    give_up = time.monotonic() + LOCK_SECONDS
+    while not _try_lock(connection):
+        if time.monotonic() > give_up:
+            raise InfraError(
+                f"another apply has been at work on this database for {LOCK_SECONDS:.0f} s",
+                hint="wait for it, or end it: SELECT pid FROM pg_locks WHERE locktype = 'advisory'",
+            )
+        time.sleep(POLL_SECONDS)
+    try:
+        yield
+    finally:
+        if not connection.closed and not connection.broken:
+            connection.execute(sqltext.UNLOCK)
+
+
+def _try_lock(connection: psycopg.Connection) -> bool:
+    row = connection.execute(sqltext.LOCK).fetchone()
+    return bool(row and row[0])
+
+
+def _result(plan: Plan, found: Observed, changes: tuple[Change, ...], wishes: Wishes) -> Result:
+    after = diff(plan, found, wishes)
+    waits = checks.waiting(found)
+    left = [
+        Problem(f"{change.kind} {change.name}", f"still to be made after the apply ({change.action})", "jobwarden plan")
+        for change in pending(after)
+        if change.waits is None
+    ]
+    foreign = [
+        Problem(f"schedule {change.name}", change.why, "jobwarden apply --take-over")
+        for change in after
+        if change.action == "foreign"
+    ]
+    problems = (*left, *foreign, *((waits,) if waits else checks.proof(plan, found)))
+    return Result(changes, after, problems, checks.warnings(plan, found), found)

@@ -1,0 +1,135 @@
+"""The changes of the schedules: what is declared against what pg_cron holds.
+
+Identity is (name, role): a schedule of the same name under another role is a stranger's. It is
+reported, and never doubled. A schedule paused by hand stays paused until somebody resumes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from infra.changes import Change
+from infra.observed import RUNNER, CronJob, LedgerSchedule, Observed
+from infra.plan import Declared, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the caller allows. ``boot`` neither prunes nor resumes."""
+
+    resume: bool = False
+    take_over: bool = False
+    prune: bool = True
+
+
+def diff_schedules(
+    plan: Plan, observed: Observed, wishes: Wishes, waits: str | None
+) -> Iterator[Change]:
+    """One change a schedule, ``same`` and ``paused`` ones included.
+
+    ``waits`` is why pg_cron cannot be asked yet (see ``checks.waiting``), or None.
+    """
+    for name, wanted in plan.schedules.items():
+        yield _one(name, wanted, observed, wishes, waits)
+    if wishes.prune:
+        yield from _unwanted(plan, observed, waits)
+    if waits is None and observed.jobs is not None and not observed.server.sees_every_cron_job:
+        why = f"{observed.server.user} sees only some rows of cron.job: a copy under another role would not show"
+        yield Change("schedule", "copies under other roles", "unknown", why=why)
+
+
+def _one(
+    name: str, wanted: Declared, observed: Observed, wishes: Wishes, waits: str | None
+) -> Change:
+    new: dict[str, Any] = {"schedule": wanted.schedule, "command": wanted.command}
+    ledger = observed.ledger.schedules.get(name) if observed.ledger else None
+    if waits is not None:
+        return Change("schedule", name, "create", None, new, wanted.why, waits)
+    if observed.jobs is None and observed.cron_installed_version:
+        return Change("schedule", name, "unknown", None, new, "this role may not see cron.job")
+    ours = _find(observed, name, ours=True)
+    foreign = _find(observed, name, ours=False)
+    if ours is None and foreign is not None:
+        return _stranger(name, foreign, new, wishes)
+    if ours is None:
+        why = "somebody dropped it" if ledger and ledger.jobid else wanted.why
+        return Change("schedule", name, "create", None, new, why)
+    return _ours(name, ours, _wanted_row(wanted, observed), ledger, wanted, wishes)
+
+
+def _find(observed: Observed, name: str, *, ours: bool) -> CronJob | None:
+    return next(
+        (
+            job
+            for job in observed.jobs or ()
+            if job.name == name and (job.username == RUNNER) is ours
+        ),
+        None,
+    )
+
+
+def _stranger(name: str, job: CronJob, new: dict[str, Any], wishes: Wishes) -> Change:
+    old = {"schedule": job.schedule, "command": job.command, "username": job.username, "jobid": job.jobid}
+    if wishes.take_over:
+        return Change("schedule", name, "update", old, new, f"taken over from {job.username}")
+    why = f"role {job.username} has a schedule of this name; `jobwarden apply --take-over` replaces it"
+    return Change("schedule", name, "foreign", old, new, why)
+
+
+def _wanted_row(wanted: Declared, observed: Observed) -> dict[str, Any]:
+    """All columns that must be right, as far as this role can know them.
+
+    Host and port are copied into a row when it is made and never again, so that a restored copy
+    or a moved port runs in the old place (pg_cron, ``cron.host``; libpq mode only).
+    """
+    row: dict[str, Any] = {
+        "schedule": wanted.schedule,
+        "command": wanted.command,
+        "database": observed.server.database,
+    }
+    host = observed.setting("cron.host")
+    if observed.setting("cron.use_background_workers") == "off" and host is not None:
+        row |= {"nodename": host, "nodeport": observed.server.port}
+    return row
+
+
+def _ours(
+    name: str,
+    job: CronJob,
+    row: Mapping[str, Any],
+    ledger: LedgerSchedule | None,
+    wanted: Declared,
+    wishes: Wishes,
+) -> Change:
+    off = {key: getattr(job, key) for key, value in row.items() if getattr(job, key) != value}
+    if not job.active and wishes.resume:
+        off["active"] = False
+        row = {**row, "active": True}
+    new = {key: row[key] for key in off}
+    if off:
+        why = _why(ledger, job) + ("" if job.active or wishes.resume else "; it stays paused")
+        return Change("schedule", name, "update", off, new, why)
+    if ledger is None or ledger != LedgerSchedule(wanted.schedule, wanted.command, wanted.every, job.jobid):
+        return Change("schedule", name, "update", {"ledger": False}, {"ledger": True}, "not in our ledger as it is")
+    if not job.active:
+        why = "paused by hand; `jobwarden apply --resume` wakes it"
+        return Change("schedule", name, "paused", {"active": False}, {"active": False}, why)
+    return Change("schedule", name, "same", dict(row), dict(row))
+
+
+def _why(ledger: LedgerSchedule | None, job: CronJob) -> str:
+    if ledger and (ledger.schedule, ledger.command) == (job.schedule, job.command):
+        return "the environment, or the server's host or port, changed"
+    return "somebody changed it by hand"
+
+
+def _unwanted(plan: Plan, observed: Observed, waits: str | None) -> Iterator[Change]:
+    """Schedules the ledger holds and the environment no longer names. Only those are ours to end."""
+    for name, ledger in (observed.ledger.schedules if observed.ledger else {}).items():
+        if name in plan.schedules:
+            continue
+        old = {"schedule": ledger.schedule, "command": ledger.command, "jobid": ledger.jobid}
+        why = "the environment no longer names it"
+        yield Change("schedule", name, "delete", old, None, why, waits if ledger.jobid else None)

@@ -1,0 +1,168 @@
+"""All SQL that is ever sent: ``sql/*.sql`` for one environment, and the statements of its changes.
+
+Texts only. ``db`` carries them by psycopg, ``box`` by psql; neither writes SQL of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra import sqltext_schedules
+from infra.changes import Change
+from infra.config import Environment
+from infra.config.models import Jobs
+from infra.observed import Observed
+from infra.plan import ADAPTER, GRANTS, GUARD, Plan, Rendered
+from infra.quoting import ident, interval, literal, qualified
+
+RUNNING_INDEX = "jobwarden_running_idx"
+TERMINAL_INDEX = "jobwarden_terminal_idx"
+
+LOCK = "SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext('jobwarden.apply'))"
+UNLOCK = "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtext('jobwarden.apply'))"
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """What an apply runs: each of ``alone`` outside any transaction, then ``together`` in one."""
+
+    alone: tuple[str, ...]
+    together: tuple[str, ...]
+
+
+@functools.cache
+def source(name: str) -> str:
+    """One file of ``sql/``, which is part of this package like its code."""
+    return (_folder() / f"{name}.sql").read_text(encoding="utf-8")
+
+
+@functools.cache
+def _numbered() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in _folder().glob("[0-9][0-9]_*.sql")))
+
+
+def _folder() -> Path:
+    """Inside the package where it was installed, beside it in a checkout."""
+    here = Path(__file__).parent
+    return next(place for place in (here / "sql", here.parent / "sql") if place.is_dir())
+
+
+def render(environment: Environment) -> Rendered:
+    """The files in the order of application, with this environment's names in the adapter."""
+    jobs = environment.jobs
+    names = _names(jobs)
+    wanted = [name for name in _numbered() if name != GUARD or jobs.guard]
+    return Rendered(
+        sources={
+            name: source(name).format_map(names) if name in {ADAPTER, GUARD} else source(name)
+            for name in wanted
+        },
+        indexes=_indexes(names),
+    )
+
+
+def _names(jobs: Jobs) -> dict[str, str]:
+    table = qualified(jobs.table.schema, jobs.table.name)
+    columns, states = jobs.columns.model_dump(), jobs.states.model_dump()
+    return {
+        "table": table,
+        "table_literal": literal(table),
+        "schema": ident(jobs.table.schema),
+        "queued_index": ident(f"{jobs.table.name.encode()[:50].decode(errors='ignore')}_queued_idx"),
+        **{key: ident(name) for key, name in columns.items()},
+        **{key: literal(text) for key, text in states.items()},
+    }
+
+
+def _indexes(names: dict[str, str]) -> dict[str, str]:
+    """Partial: their size goes with the jobs they are for. By action: a sweep hops from one to the next."""
+    running = "ON {table} ({action}, {started_at}, {id}) WHERE {status} = {running}"
+    terminal = "ON {table} ({action}, {completed_at}, {id}) WHERE {status} IN ({done}, {failed})"
+    return {RUNNING_INDEX: running.format_map(names), TERMINAL_INDEX: terminal.format_map(names)}
+
+
+def observe(environment: Environment) -> str:
+    """The one read-only round trip; its answer is for ``observed.parse``."""
+    table = environment.jobs.table
+    return source("observe").format_map(
+        {
+            "table_literal": literal(qualified(table.schema, table.name)),
+            "schema_literal": literal(ident(table.schema)),
+            "objects": source("objects"),
+        }
+    )
+
+
+def statements(plan: Plan, observed: Observed, changes: Iterable[Change]) -> Statements:
+    """What makes ``changes``, but for what must wait. Nothing to make: nothing to run.
+
+    Indexes of a table that holds rows are built beside its writers, outside any transaction.
+    """
+    writes = tuple(change for change in changes if change.writes)
+    indexes = [change for change in writes if change.kind == "index"]
+    sql = [change for change in writes if change.kind in {"sql", "object"}]
+    together = [
+        *_sources(plan, sql),
+        *([] if observed.table else [_create_index(plan, change.name) for change in indexes]),
+        *(text for change in writes if change.kind == "policy" for text in _policy(plan, change)),
+        *("CREATE EXTENSION pg_cron" for change in writes if change.kind == "extension"),
+        *sqltext_schedules.statements(plan, observed, writes),
+        *(_record(plan) if sql else ()),
+    ]
+    alone = [text for change in indexes for text in _rebuild(plan, change)] if observed.table else []
+    return Statements(tuple(alone), tuple(together))
+
+
+def _sources(plan: Plan, changes: list[Change]) -> Iterator[str]:
+    """The files to run: the changed ones and the grants; all of them where somebody's hand was in.
+
+    The two files that touch the jobs table go together, and only when one of them changed, since
+    they lock it for a moment.
+    """
+    if not changes:
+        return
+    names = {change.name for change in changes}
+    everything = any(change.kind == "object" or change.action == "create" for change in changes)
+    for name, text in plan.rendered.sources.items():
+        adapter = name in {ADAPTER, GUARD} and names & {ADAPTER, GUARD}
+        if everything or adapter or name in names or name == GRANTS:
+            yield text
+
+
+def _create_index(plan: Plan, name: str, how: str = "") -> str:
+    return f"CREATE INDEX {how}IF NOT EXISTS {ident(name)} {plan.rendered.indexes[name]}"
+
+
+def _rebuild(plan: Plan, change: Change) -> Iterator[str]:
+    if change.action == "update":
+        schema = plan.environment.jobs.table.schema
+        yield f"DROP INDEX CONCURRENTLY IF EXISTS {qualified(schema, change.name)}"
+    yield _create_index(plan, change.name, "CONCURRENTLY ")
+
+
+def _policy(plan: Plan, change: Change) -> Iterator[str]:
+    wanted = plan.policy.get(change.name)
+    if wanted is None:
+        yield f"DELETE FROM jobwarden.policy WHERE action = {literal(change.name)}"
+        return
+    yield (
+        "INSERT INTO jobwarden.policy (action, timeout, retention) VALUES "
+        f"({literal(change.name)}, {interval(wanted.timeout)}, {interval(wanted.retention)}) "
+        "ON CONFLICT (action) DO UPDATE SET timeout = excluded.timeout, retention = excluded.retention"
+    )
+
+
+def _record(plan: Plan) -> Iterator[str]:
+    """Write down what was applied: the texts, and the fingerprints of what they made."""
+    names = ", ".join(literal(name) for name in plan.rendered.sources)
+    yield f"DELETE FROM jobwarden.source WHERE name NOT IN ({names})"
+    for name, text in plan.rendered.sources.items():
+        yield (
+            f"INSERT INTO jobwarden.source (name, body) VALUES ({literal(name)}, {literal(text)}) "
+            "ON CONFLICT (name) DO UPDATE SET body = excluded.body WHERE source.body <> excluded.body"
+        )
+    yield "DELETE FROM jobwarden.object"
+    yield f"INSERT INTO jobwarden.object (kind, name, fingerprint)\n{source('objects')}"

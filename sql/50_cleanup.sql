@@ -1,0 +1,186 @@
+-- The cleanup: finished jobs go when their retention is over, and so do our own logs.
+--
+-- What:  expired() says which jobs go, cleanup() deletes them in batches, prune() shortens our
+--        run log, the events, and pg_cron's history of our schedules.
+-- Why:   one big DELETE a day holds locks and memory for a whole day's jobs; batches do not.
+-- Who:   the schedule jobsDailyCleanup calls `CALL jobwarden.cleanup()` as jobwarden_runner.
+
+-- The finished jobs whose retention was over at p_now, oldest first, after the given one (NULL:
+-- from the start). Read-only: `jobwarden cleanup --dry-run` shows it.
+CREATE OR REPLACE FUNCTION jobwarden.expired(
+  p_now timestamptz, p_limit int,
+  p_after_completed timestamptz DEFAULT NULL, p_after_id uuid DEFAULT NULL)
+RETURNS TABLE (id uuid, action text, completed_at timestamptz, retention interval)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+  SELECT old.id, old.action, old.completed_at, old.retention
+  FROM jobwarden.finished_actions() AS finished (action)
+  CROSS JOIN LATERAL jobwarden.policy_of(finished.action) AS limits
+  CROSS JOIN LATERAL (
+    SELECT j.id, j.action, j.completed_at, limits.retention
+    FROM jobwarden.job j
+    WHERE j.is_terminal AND j.action = finished.action
+      AND j.completed_at < p_now - limits.retention
+      AND (j.completed_at, j.id) > (coalesce(p_after_completed, '-infinity'), p_after_id)
+    ORDER BY j.completed_at, j.id
+    LIMIT p_limit
+  ) AS old
+  ORDER BY old.completed_at, old.id
+  LIMIT p_limit
+$$;
+
+-- Deletes the next p_limit expired jobs after the cursor in one statement; the state is checked
+-- again on the locked row, and what somebody holds stays for the next cleanup.
+CREATE OR REPLACE FUNCTION jobwarden.discard(
+  p_now timestamptz, p_limit int,
+  INOUT p_after_completed timestamptz, INOUT p_after_id uuid, OUT due bigint, OUT changed bigint)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+  WITH due AS MATERIALIZED (
+    SELECT e.* FROM jobwarden.expired(p_now, p_limit, p_after_completed, p_after_id) AS e
+  ), locked AS MATERIALIZED (
+    SELECT j.id FROM due JOIN jobwarden.job j ON j.id = due.id
+    WHERE j.is_terminal AND j.completed_at = due.completed_at
+    FOR UPDATE OF j SKIP LOCKED
+  ), changed AS (
+    DELETE FROM jobwarden.job j USING locked WHERE j.id = locked.id AND j.is_terminal RETURNING 1
+  ), last AS (
+    SELECT due.completed_at, due.id FROM due ORDER BY due.completed_at DESC, due.id DESC LIMIT 1
+  )
+  SELECT coalesce((SELECT last.completed_at FROM last), p_after_completed),
+         coalesce((SELECT last.id FROM last), p_after_id),
+         (SELECT pg_catalog.count(*) FROM due),
+         (SELECT pg_catalog.count(*) FROM changed)
+$$;
+
+-- One batch. A job that cannot go (a child row that restricts it) is passed over and reported;
+-- the rest of its batch goes.
+CREATE OR REPLACE FUNCTION jobwarden.cleanup_batch(
+  p_now timestamptz, p_limit int,
+  INOUT p_after_completed timestamptz, INOUT p_after_id uuid,
+  OUT due bigint, OUT changed bigint, OUT poisoned bigint, OUT state text, OUT message text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_job record;
+  v_changed bigint;
+BEGIN
+  poisoned := 0;
+  BEGIN
+    SELECT d.p_after_completed, d.p_after_id, d.due, d.changed
+    INTO STRICT p_after_completed, p_after_id, due, changed
+    FROM jobwarden.discard(p_now, p_limit, p_after_completed, p_after_id) AS d;
+    RETURN;
+  EXCEPTION WHEN OTHERS THEN
+    due := 0;
+    changed := 0;
+  END;
+  FOR v_job IN SELECT e.* FROM jobwarden.expired(p_now, p_limit, p_after_completed, p_after_id) AS e LOOP
+    due := due + 1;
+    BEGIN
+      SELECT d.changed INTO STRICT v_changed
+      FROM jobwarden.discard(p_now, 1, p_after_completed, p_after_id) AS d;
+      changed := changed + v_changed;
+    EXCEPTION WHEN OTHERS THEN
+      poisoned := poisoned + 1;
+      state := coalesce(state, SQLSTATE);
+      message := coalesce(message, 'job ' || v_job.id || ': ' || SQLERRM);
+    END;
+    p_after_completed := v_job.completed_at;
+    p_after_id := v_job.id;
+  END LOOP;
+END
+$$;
+
+-- Our own logs. pg_cron never shortens its history, and the purge its manual shows misses every
+-- run without an end; so all rows up to the newest old one go, but for those that may still run.
+-- The cron schema may be missing: what names it is run as text.
+CREATE OR REPLACE FUNCTION jobwarden.prune_log(p_now timestamptz) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+  DELETE FROM jobwarden.run WHERE run.started_at < p_now - interval '30 days';
+  DELETE FROM jobwarden.event WHERE event.at < p_now - interval '90 days';
+  DELETE FROM jobwarden.outage WHERE outage.ended_at < p_now - interval '90 days';
+$$;
+
+CREATE OR REPLACE FUNCTION jobwarden.prune(p_now timestamptz) RETURNS bigint
+LANGUAGE plpgsql
+AS $$
+DECLARE
+  v_gone bigint := 0;
+BEGIN
+  PERFORM jobwarden.prune_log(p_now);
+  IF pg_catalog.to_regclass('cron.job_run_details') IS NULL
+     OR NOT pg_catalog.has_schema_privilege('cron', 'USAGE') THEN
+    RETURN 0;
+  END IF;
+  EXECUTE $prune$
+    WITH ours AS (
+      SELECT d.runid, d.status, d.end_time FROM cron.job_run_details d
+      WHERE d.username = 'jobwarden_runner'
+    )
+    DELETE FROM cron.job_run_details d USING ours
+    WHERE d.runid = ours.runid
+      AND (ours.runid <= (SELECT pg_catalog.max(o.runid) FROM ours o
+                          WHERE o.end_time < $1 - interval '7 days')
+           AND ours.status NOT IN ('starting', 'running', 'connecting', 'sending')
+        OR ours.runid <= (SELECT pg_catalog.max(o.runid) FROM ours o
+                          WHERE o.end_time < $1 - interval '14 days'))
+  $prune$ USING p_now;
+  GET DIAGNOSTICS v_gone = ROW_COUNT;
+  RETURN v_gone;
+END
+$$;
+
+-- Stops at its time budget and goes on the next day: it must never hold up the sweep.
+CREATE OR REPLACE PROCEDURE jobwarden.cleanup(p_batch int DEFAULT 2000, p_budget interval DEFAULT '10 minutes')
+LANGUAGE plpgsql
+AS $$
+DECLARE
+  v_now timestamptz := jobwarden.now();
+  v_stop timestamptz := pg_catalog.clock_timestamp() + p_budget;
+  v_run bigint;
+  v_batch record;
+  v_completed timestamptz;
+  v_id uuid;
+  v_due bigint := 0;
+  v_changed bigint := 0;
+  v_poisoned bigint := 0;
+  v_state text;
+  v_message text;
+  v_outcome text := 'ok';
+BEGIN
+  IF NOT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('jobwarden.cleanup')) THEN
+    v_run := jobwarden.skip_run('cleanup', v_now);
+    RETURN;
+  END IF;
+  v_run := jobwarden.begin_run('cleanup', v_now);
+  LOOP
+    SELECT b.* INTO v_batch FROM jobwarden.cleanup_batch(v_now, p_batch, v_completed, v_id) AS b;
+    v_completed := v_batch.p_after_completed;
+    v_id := v_batch.p_after_id;
+    v_due := v_due + v_batch.due;
+    v_changed := v_changed + v_batch.changed;
+    v_poisoned := v_poisoned + v_batch.poisoned;
+    v_state := COALESCE(v_state, v_batch.state);
+    v_message := COALESCE(v_message, v_batch.message);
+    EXIT WHEN v_batch.due < p_batch;
+    COMMIT;
+    IF pg_catalog.clock_timestamp() > v_stop
+       OR NOT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('jobwarden.cleanup')) THEN
+      v_outcome := 'partial';
+      EXIT;
+    END IF;
+  END LOOP;
+  PERFORM jobwarden.prune(v_now);
+  PERFORM jobwarden.end_run(
+    v_run, v_outcome, v_changed, v_due - v_changed - v_poisoned, v_poisoned, v_state, v_message);
+END
+$$;
+
+ALTER FUNCTION jobwarden.expired(timestamptz, int, timestamptz, uuid) OWNER TO jobwarden_owner;
+ALTER FUNCTION jobwarden.discard(timestamptz, int, timestamptz, uuid) OWNER TO jobwarden_owner;
+ALTER FUNCTION jobwarden.cleanup_batch(timestamptz, int, timestamptz, uuid) OWNER TO jobwarden_owner;
+ALTER FUNCTION jobwarden.prune_log(timestamptz) OWNER TO jobwarden_owner;
+ALTER FUNCTION jobwarden.prune(timestamptz) OWNER TO jobwarden_owner;
+ALTER PROCEDURE jobwarden.cleanup(int, interval) OWNER TO jobwarden_owner;

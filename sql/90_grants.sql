@@ -1,0 +1,50 @@
+-- Grants: who may do what. Everything else is refused.
+--
+-- What:  rights of the runner, the workers and the readers.
+-- Why:   a schedule runs with the rights of its role. The runner's are two procedures; it cannot
+--        read, change or delete a single job in any other way.
+-- Who:   applied last, after all objects are there.
+
+REVOKE ALL ON ALL TABLES IN SCHEMA jobwarden FROM PUBLIC;
+REVOKE ALL ON ALL ROUTINES IN SCHEMA jobwarden FROM PUBLIC;
+
+-- Our functions act on jobs through the view.
+GRANT SELECT, UPDATE, DELETE ON jobwarden.job TO jobwarden_owner;
+
+GRANT USAGE ON SCHEMA jobwarden TO jobwarden_runner, jobwarden_readonly;
+GRANT EXECUTE ON PROCEDURE jobwarden.sweep(int) TO jobwarden_runner;
+GRANT EXECUTE ON PROCEDURE jobwarden.cleanup(int, interval) TO jobwarden_runner;
+GRANT EXECUTE ON FUNCTION
+  jobwarden.now(),
+  jobwarden.begin_run(text, timestamptz),
+  jobwarden.skip_run(text, timestamptz),
+  jobwarden.end_run(bigint, text, bigint, bigint, bigint, text, text),
+  jobwarden.start_clocks(timestamptz),
+  jobwarden.sweep_batch(timestamptz, int, timestamptz, uuid),
+  jobwarden.cleanup_batch(timestamptz, int, timestamptz, uuid),
+  jobwarden.prune(timestamptz),
+  jobwarden.prune_log(timestamptz),
+  jobwarden.scheduled()
+TO jobwarden_runner;
+
+GRANT SELECT ON
+  jobwarden.policy, jobwarden.run, jobwarden.event, jobwarden.outage, jobwarden.schedule,
+  jobwarden.source, jobwarden.object
+TO jobwarden_readonly;
+GRANT EXECUTE ON FUNCTION
+  jobwarden.now(),
+  jobwarden.human(interval),
+  jobwarden.policy_of(text),
+  jobwarden.running_actions(),
+  jobwarden.finished_actions(),
+  jobwarden.stuck(timestamptz, int, timestamptz, uuid),
+  jobwarden.expired(timestamptz, int, timestamptz, uuid),
+  jobwarden.running(),
+  jobwarden.cron_jobs(),
+  jobwarden.cron_runs(),
+  jobwarden.launcher(),
+  jobwarden.scheduled(),
+  jobwarden.health()
+TO jobwarden_readonly;
+-- health() and scheduled() run as the owner, who asks the runner's two functions.
+GRANT EXECUTE ON FUNCTION jobwarden.cron_jobs(), jobwarden.cron_runs() TO jobwarden_owner;
