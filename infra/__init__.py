@@ -14,7 +14,9 @@ sqltext     all SQL that is ever sent: sql/*.sql for one environment
 stackfile   the only reader of YAML
 db/         carries the query and the statements by psycopg
 local/      a private cluster, the demo
-cli         joins them
+script      a first apply as one text for psql
+terminal    what people see
+cli/        joins them
 
 Files are pure, folders touch the world; each imports only what stands above it.
 import-linter holds the arrows (`pyproject.toml`).

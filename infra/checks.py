@@ -32,11 +32,22 @@ class Problem:
 
 def faults(plan: Plan, observed: Observed) -> tuple[Problem, ...]:
     """What stops plan and apply alike, whoever connects: nothing is changed while one stands."""
-    return (*_server_faults(observed), *_table_faults(plan, observed), *_grammar(plan, observed))
+    return (
+        *_server_faults(plan, observed),
+        *_table_faults(plan, observed),
+        *_grammar(plan, observed),
+    )
 
 
-def _server_faults(observed: Observed) -> Iterator[Problem]:
+def _server_faults(plan: Plan, observed: Observed) -> Iterator[Problem]:
     server = observed.server
+    declared = plan.environment.postgres.database
+    if declared is not None and declared != server.database:
+        yield Problem(
+            "postgres.database",
+            f"the environment names database {declared}, and this is database {server.database}",
+            "name the right one in `jobwarden:databaseUrl`, DATABASE_URL or PGDATABASE",
+        )
     if server.in_recovery:
         yield Problem(
             "server",
@@ -56,7 +67,7 @@ def _table_faults(plan: Plan, observed: Observed) -> Iterator[Problem]:
     if not observed.schema_exists:
         yield Problem(
             "jobs.table",
-            f"schema {jobs.table.schema} of {jobs.table} is not in database {observed.server.database}",
+            f"there is no schema {jobs.table.schema} in database {observed.server.database}",
             f"CREATE SCHEMA {ident(jobs.table.schema)};",
         )
     if table is None:
@@ -71,13 +82,13 @@ def _table_faults(plan: Plan, observed: Observed) -> Iterator[Problem]:
         yield Problem(
             "jobs.table",
             f"{jobs.table} is there already and is not the table we would make: {found}",
-            "name another table in `jobs.table`, or its columns in `jobs.columns`; `create: false` will adopt"
-            " a table as it is, but is not in this version yet. Nothing was changed",
+            "name another table in `jobs.table`, or its columns in `jobs.columns`; `create: false`"
+            " will adopt a table as it is, but is not in this version yet. Nothing was changed",
         )
     elif table.forced_row_security:
         yield Problem(
             "jobs.table",
-            f"row security of {jobs.table} is forced on its owner: a sweep would see no rows and say nothing",
+            f"row security of {jobs.table} is forced on its owner: a sweep would see no rows",
             f"ALTER TABLE {jobs.table} NO FORCE ROW LEVEL SECURITY;",
         )
 
@@ -107,7 +118,11 @@ def rights(observed: Observed) -> tuple[Problem, ...]:
     if not server.createrole and len(observed.roles) < len(OUR_ROLES):
         needs.append(f"ALTER ROLE {ident(server.user)} CREATEROLE;")
     for role in ("jobwarden_owner", RUNNER):
-        if role in observed.roles and not observed.roles[role].ours_to_set and not server.createrole:
+        if (
+            role in observed.roles
+            and not observed.roles[role].ours_to_set
+            and not server.createrole
+        ):
             needs.append(f"GRANT {role} TO {ident(server.user)};")
     if not observed.installed and not server.creates_schemas:
         needs.append(f"GRANT CREATE ON DATABASE {ident(server.database)} TO {ident(server.user)};")
@@ -133,12 +148,14 @@ def _waiting(observed: Observed) -> Iterator[Problem]:
         yield Problem(
             "pg_cron",
             "pg_cron is not installed on this server",
-            f"install it (Debian, Ubuntu: apt-get install postgresql-{major}-cron), preload it, restart"
-            " Postgres and apply again; without it, infra/files/fallback.sh does the work",
+            f"install it (Debian, Ubuntu: apt-get install postgresql-{major}-cron), preload it,"
+            " restart Postgres and apply again; without it, infra/files/fallback.sh does the work",
         )
     libraries = observed.setting("shared_preload_libraries")
     if libraries is not None and not preload.contains(libraries, "pg_cron"):
-        merged = preload.render_alter_system(preload.parse(preload.merge(libraries, ["pg_cron"]).text))
+        merged = preload.render_alter_system(
+            preload.parse(preload.merge(libraries, ["pg_cron"]).text)
+        )
         yield Problem(
             "pg_cron",
             "pg_cron is not in the shared_preload_libraries in force",
@@ -151,7 +168,8 @@ def _waiting(observed: Observed) -> Iterator[Problem]:
         yield Problem(
             "pg_cron",
             f"pg_cron keeps its jobs in database {home}, and this is database {server.database}",
-            f"set cron.database_name = {literal(server.database)} and restart Postgres, or connect to {home}",
+            f"set cron.database_name = {literal(server.database)} and restart Postgres,"
+            f" or connect to {home}",
         )
     yield from _extension_waits(observed)
 
@@ -168,7 +186,7 @@ def _extension_waits(observed: Observed) -> Iterator[Problem]:
     if found is not None and found != default:
         yield Problem(
             "pg_cron",
-            f"the SQL of pg_cron is {found}, its library {default}: it would store names and run jobs wrongly",
+            f"the SQL of pg_cron is {found}, its library {default}: names and runs would be wrong",
             "ALTER EXTENSION pg_cron UPDATE;",
         )
     if found and not (observed.runner_cron_usage or observed.cron_usage_to_grant):
@@ -191,18 +209,20 @@ def _launcher(observed: Observed) -> Iterator[Problem]:
         yield Problem(
             "pg_cron",
             f"jobs of missing roles ({names}) keep the scheduler from starting: no job runs at all",
-            f"as a superuser: DELETE FROM cron.job WHERE username IN ({names}); or make the roles again",
+            "make the roles again, or as a superuser:\n"
+            f"DELETE FROM cron.job WHERE username IN ({names});",  # noqa: S608  # quoted; only shown
         )
     elif not server.launcher:
         yield Problem(
             "pg_cron",
             "the process `pg_cron scheduler` is not there: nothing will fire",
-            "restart Postgres (before 1.6.1 the scheduler stays away once it was terminated), then: jobwarden status",
+            "restart Postgres (before 1.6.1 the scheduler stays away once it was terminated),"
+            " then: jobwarden status",
         )
     elif server.launcher[0] != server.database:
         yield Problem(
             "pg_cron",
-            f"the scheduler reads database {server.launcher[0]}, and the schedules are in {server.database}",
+            f"the scheduler reads database {server.launcher[0]}, not {server.database}",
             "restart Postgres after a change of cron.database_name",
         )
 
@@ -212,19 +232,30 @@ def _owner(observed: Observed) -> Iterator[Problem]:
     if runner is None:
         yield Problem("pg_cron", f"role {RUNNER} is not there", "jobwarden apply makes it again")
     elif not runner.login:
-        yield Problem("pg_cron", f"{RUNNER} may not log in: its jobs never start", f"ALTER ROLE {RUNNER} LOGIN;")
+        yield Problem(
+            "pg_cron",
+            f"{RUNNER} may not log in: its jobs never start",
+            f"ALTER ROLE {RUNNER} LOGIN;",
+        )
     elif runner.superuser:
-        yield Problem("pg_cron", f"{RUNNER} is a superuser: schedules must not be", f"ALTER ROLE {RUNNER} NOSUPERUSER;")
+        yield Problem(
+            "pg_cron",
+            f"{RUNNER} is a superuser: schedules must not be",
+            f"ALTER ROLE {RUNNER} NOSUPERUSER;",
+        )
 
 
 def _slots(observed: Observed) -> Iterator[Problem]:
     if observed.setting("cron.use_background_workers") != "on":
         return
-    slots, jobs = observed.setting("max_worker_processes"), observed.setting("cron.max_running_jobs")
+    slots, jobs = (
+        observed.setting("max_worker_processes"),
+        observed.setting("cron.max_running_jobs"),
+    )
     if slots and jobs and int(slots) < int(jobs) + 1:
         yield Problem(
             "pg_cron",
-            f"max_worker_processes is {slots}, cron.max_running_jobs {jobs}: jobs find no free slot and never start",
+            f"max_worker_processes is {slots}, cron.max_running_jobs {jobs}: jobs find no slot",
             f"max_worker_processes = {int(jobs) + 3}, then restart Postgres",
         )
 
@@ -247,11 +278,15 @@ def warnings(plan: Plan, observed: Observed) -> tuple[str, ...]:
         for name, wanted in plan.schedules.items()
         for text in cronexpr.warnings(cronexpr.parse(wanted.schedule), version, zone)
     ]
-    if version and observed.setting("cron.use_background_workers") == "on" and cronexpr.parse_version(version) < (1, 5):
-        found.append(f"pg_cron {version} with background workers: one long job holds up all others until it ends")
+    if (
+        version
+        and observed.setting("cron.use_background_workers") == "on"
+        and cronexpr.parse_version(version) < (1, 5)
+    ):
+        found.append(f"pg_cron {version} with background workers: one long job holds up all others")
     if observed.table:
         found += [
-            f"{child} refers to {plan.environment.jobs.table} without an index on its column: each cleanup scans it"
+            f"{child} refers to {plan.environment.jobs.table} without an index: each cleanup scans it"
             for child in observed.table.unindexed_children
         ]
     return tuple(found)

@@ -14,13 +14,29 @@ from infra.plan import EVERY_ACTION, Plan, limits_json
 def diff(plan: Plan, observed: Observed, wishes: Wishes = Wishes()) -> tuple[Change, ...]:  # noqa: B008  # frozen
     """All changes, in the order in which an apply makes them; ``same`` schedules are listed too."""
     waits = checks.waiting(observed)
-    return (
+    changes = (
         *diff_indexes(plan, observed),
         *diff_sql(plan, observed),
         *diff_policy(plan, observed),
         *diff_extension(observed),
         *diff_schedules(plan, observed, wishes, waits.message if waits else None),
     )
+    return tuple(
+        change
+        for change in changes
+        if not wishes.in_place_only or _in_place(change, plan, observed)
+    )
+
+
+def _in_place(change: Change, plan: Plan, observed: Observed) -> bool:
+    """Whether a boot may make it: an old replica that boots must not undo a newer apply."""
+    if change.action == "delete":
+        return False
+    if change.kind == "index":
+        return observed.table is None
+    if change.kind in {"sql", "object"} and observed.ledger and change.action != "unknown":
+        return observed.ledger.release <= plan.rendered.release
+    return True
 
 
 def diff_extension(observed: Observed) -> Iterator[Change]:
@@ -32,15 +48,29 @@ def diff_extension(observed: Observed) -> Iterator[Change]:
 def diff_sql(plan: Plan, observed: Observed) -> Iterator[Change]:
     """SQL files that are new or changed, and objects that somebody changed by hand."""
     if observed.installed and observed.ledger is None:
-        yield Change("sql", "jobwarden", "unknown", why=f"{observed.server.user} may not read schema jobwarden")
+        yield Change(
+            "sql",
+            "jobwarden",
+            "unknown",
+            why=f"{observed.server.user} may not read schema jobwarden",
+        )
         return
     recorded = observed.ledger.sources if observed.ledger else {}
     for name, text in plan.rendered.sources.items():
         old = recorded.get(name)
         if old != text:
-            yield Change("sql", name, "create" if old is None else "update", old, text, "ours changed" if old else "")
+            yield Change(
+                "sql",
+                name,
+                "create" if old is None else "update",
+                old,
+                text,
+                "ours changed" if old else "",
+            )
     for name in sorted(set(recorded) - set(plan.rendered.sources)):
-        yield Change("sql", name, "delete", recorded[name], None, "the environment no longer wants it")
+        yield Change(
+            "sql", name, "delete", recorded[name], None, "the environment no longer wants it"
+        )
     if observed.ledger:
         yield from _hand_made(observed.ledger)
 
@@ -51,12 +81,17 @@ def _hand_made(ledger: Ledger) -> Iterator[Change]:
         if found is None:
             yield Change("object", name, "create", None, was, "somebody dropped it")
         elif found != was:
-            yield Change("object", name, "update", found, was, "somebody changed it, or its rights, by hand")
+            yield Change(
+                "object", name, "update", found, was, "somebody changed it, or its rights, by hand"
+            )
 
 
 def diff_indexes(plan: Plan, observed: Observed) -> Iterator[Change]:
-    """Our two indexes: missing, or left invalid by a build that was cut off."""
+    """Our two indexes: on another table, missing, or left invalid by a build that was cut off."""
     found = observed.table.indexes if observed.table else {}
+    for schema, name in observed.strays:
+        why = "it is on a table that the environment does not name"
+        yield Change("index", name, "delete", {"schema": schema}, None, why)
     for name, ddl in plan.rendered.indexes.items():
         if name not in found:
             yield Change("index", name, "create", None, ddl)

@@ -17,11 +17,15 @@ from infra.plan import Declared, Plan
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the caller allows. ``boot`` neither prunes nor resumes."""
+    """What the caller allows.
+
+    ``in_place_only`` is a boot's: no pruning, no index on a table that holds rows, no SQL older
+    than what is installed.
+    """
 
     resume: bool = False
     take_over: bool = False
-    prune: bool = True
+    in_place_only: bool = False
 
 
 def diff_schedules(
@@ -33,10 +37,10 @@ def diff_schedules(
     """
     for name, wanted in plan.schedules.items():
         yield _one(name, wanted, observed, wishes, waits)
-    if wishes.prune:
+    if not wishes.in_place_only:
         yield from _unwanted(plan, observed, waits)
     if waits is None and observed.jobs is not None and not observed.server.sees_every_cron_job:
-        why = f"{observed.server.user} sees only some rows of cron.job: a copy under another role would not show"
+        why = f"{observed.server.user} sees only some rows of cron.job: others' would not show"
         yield Change("schedule", "copies under other roles", "unknown", why=why)
 
 
@@ -71,10 +75,15 @@ def _find(observed: Observed, name: str, *, ours: bool) -> CronJob | None:
 
 
 def _stranger(name: str, job: CronJob, new: dict[str, Any], wishes: Wishes) -> Change:
-    old = {"schedule": job.schedule, "command": job.command, "username": job.username, "jobid": job.jobid}
+    old = {
+        "schedule": job.schedule,
+        "command": job.command,
+        "username": job.username,
+        "jobid": job.jobid,
+    }
     if wishes.take_over:
         return Change("schedule", name, "update", old, new, f"taken over from {job.username}")
-    why = f"role {job.username} has a schedule of this name; `jobwarden apply --take-over` replaces it"
+    why = f"role {job.username} has one of this name; `jobwarden apply --take-over` replaces it"
     return Change("schedule", name, "foreign", old, new, why)
 
 
@@ -111,8 +120,17 @@ def _ours(
     if off:
         why = _why(ledger, job) + ("" if job.active or wishes.resume else "; it stays paused")
         return Change("schedule", name, "update", off, new, why)
-    if ledger is None or ledger != LedgerSchedule(wanted.schedule, wanted.command, wanted.every, job.jobid):
-        return Change("schedule", name, "update", {"ledger": False}, {"ledger": True}, "not in our ledger as it is")
+    if ledger is None or ledger != LedgerSchedule(
+        wanted.schedule, wanted.command, wanted.every, job.jobid
+    ):
+        return Change(
+            "schedule",
+            name,
+            "update",
+            {"ledger": False},
+            {"ledger": True},
+            "not in our ledger as it is",
+        )
     if not job.active:
         why = "paused by hand; `jobwarden apply --resume` wakes it"
         return Change("schedule", name, "paused", {"active": False}, {"active": False}, why)
@@ -126,7 +144,7 @@ def _why(ledger: LedgerSchedule | None, job: CronJob) -> str:
 
 
 def _unwanted(plan: Plan, observed: Observed, waits: str | None) -> Iterator[Change]:
-    """Schedules the ledger holds and the environment no longer names. Only those are ours to end."""
+    """Schedules that the ledger holds and the environment dropped. Only those are ours to end."""
     for name, ledger in (observed.ledger.schedules if observed.ledger else {}).items():
         if name in plan.schedules:
             continue

@@ -45,7 +45,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """One of our roles; ``ours_to_set``: the connecting role may act for it."""
+    """One of our roles; ``ours_to_set``: the connecting role has its rights and may become it."""
 
     login: bool
     superuser: bool
@@ -62,6 +62,7 @@ class Table:
     forced_row_security: bool
     columns: Mapping[str, str]
     indexes: Mapping[str, bool]
+    triggers: tuple[str, ...]
     unindexed_children: tuple[str, ...]
 
 
@@ -102,6 +103,7 @@ class Limits:
 class Ledger:
     """What an earlier apply wrote down, and what is there now (``actual``)."""
 
+    release: int
     sources: Mapping[str, str]
     objects: Mapping[str, str]
     actual: Mapping[str, str]
@@ -111,7 +113,10 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Everything that plan, apply and boot decide from."""
+    """Everything that plan, apply and boot decide from.
+
+    ``strays``: schema and name of our indexes on a table that the environment does not name.
+    """
 
     server: Server
     settings: Mapping[str, Setting]
@@ -128,6 +133,9 @@ class Observed:
     installed: bool
     ledger: Ledger | None
     running: Mapping[str, int] | None
+    runner_connects: bool = True
+    connect_to_grant: bool = True
+    strays: tuple[tuple[str, str], ...] = ()
 
     def setting(self, name: str) -> str | None:
         """The value of a setting in force; None where it is unknown or does not exist."""
@@ -136,7 +144,7 @@ class Observed:
 
 
 def parse(document: str) -> Observed:
-    """Read the document. Raises ValueError or KeyError on one that ``observe.sql`` did not write."""
+    """Read the document. Raises ValueError or KeyError on one ``observe.sql`` did not write."""
     doc = json.loads(document)
     extension = doc["pg_cron"] or {}
     grants = doc["cron_grants"] or {}
@@ -156,6 +164,9 @@ def parse(document: str) -> Observed:
         installed=doc["installed"],
         ledger=_ledger(doc["ledger"]),
         running=doc["running"],
+        runner_connects=doc["connect_grants"]["runner"],
+        connect_to_grant=doc["connect_grants"]["to_grant"],
+        strays=tuple((schema, name) for schema, name in doc["strays"]),
     )
 
 
@@ -184,6 +195,7 @@ def _table(doc: Mapping[str, Any] | None) -> Table | None:
         forced_row_security=doc["forced_row_security"],
         columns=doc["columns"] or {},
         indexes=doc["indexes"],
+        triggers=tuple(doc["triggers"]),
         unindexed_children=tuple(doc["unindexed_children"]),
     )
 
@@ -194,14 +206,14 @@ def _jobs(doc: list[Mapping[str, Any]] | None) -> tuple[CronJob, ...] | None:
     return tuple(
         CronJob(
             jobid=job["jobid"],
-            name=job["jobname"],
+            name=job.get("jobname"),  # pg_cron 1.2 and older have no names
             schedule=job["schedule"],
             command=job["command"],
             database=job["database"],
             username=job["username"],
             nodename=job["nodename"],
             nodeport=job["nodeport"],
-            active=job["active"],
+            active=job.get("active", True),
         )
         for job in sorted(doc, key=lambda job: job["jobid"])
     )
@@ -211,6 +223,7 @@ def _ledger(doc: Mapping[str, Any] | None) -> Ledger | None:
     if doc is None:
         return None
     return Ledger(
+        release=doc["release"],
         sources=doc["sources"],
         objects=doc["objects"],
         actual=doc["actual"],

@@ -22,9 +22,11 @@ EVERY_ACTION = "*"
 class Rendered:
     """The SQL of one environment, as ``sqltext.render`` makes it.
 
-    ``sources``: text by file name, in the order of application. ``indexes``: DDL by name.
+    ``release`` counts up whenever the files change for users. ``sources``: text by file name, in
+    the order of application. ``indexes``: what follows CREATE INDEX and the name, by name.
     """
 
+    release: int
     sources: Mapping[str, str]
     indexes: Mapping[str, str]
 

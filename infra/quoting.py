@@ -41,5 +41,8 @@ def interval(length: timedelta | None) -> str:
 def _refuse_nul(text: str) -> None:
     if "\0" in text:
         raise RuleError(
-            "a text holds a NUL", got=text, allowed="what PostgreSQL can store", hint="take the NUL out"
+            "a text holds a NUL",
+            got=text,
+            allowed="what PostgreSQL can store",
+            hint="take the NUL out",
         )

@@ -21,6 +21,9 @@ from infra.quoting import ident, interval, literal, qualified
 RUNNING_INDEX = "jobwarden_running_idx"
 TERMINAL_INDEX = "jobwarden_terminal_idx"
 
+# Counts up with each release whose SQL differs, so that an older one does not undo a newer one.
+RELEASE = 1
+
 LOCK = "SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext('jobwarden.apply'))"
 UNLOCK = "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtext('jobwarden.apply'))"
 
@@ -56,6 +59,7 @@ def render(environment: Environment) -> Rendered:
     names = _names(jobs)
     wanted = [name for name in _numbered() if name != GUARD or jobs.guard]
     return Rendered(
+        release=RELEASE,
         sources={
             name: source(name).format_map(names) if name in {ADAPTER, GUARD} else source(name)
             for name in wanted
@@ -71,14 +75,16 @@ def _names(jobs: Jobs) -> dict[str, str]:
         "table": table,
         "table_literal": literal(table),
         "schema": ident(jobs.table.schema),
-        "queued_index": ident(f"{jobs.table.name.encode()[:50].decode(errors='ignore')}_queued_idx"),
+        "queued_index": ident(
+            f"{jobs.table.name.encode()[:50].decode(errors='ignore')}_queued_idx"
+        ),
         **{key: ident(name) for key, name in columns.items()},
         **{key: literal(text) for key, text in states.items()},
     }
 
 
 def _indexes(names: dict[str, str]) -> dict[str, str]:
-    """Partial: their size goes with the jobs they are for. By action: a sweep hops from one to the next."""
+    """Partial, so that they stay small. By action, so that a sweep hops from one to the next."""
     running = "ON {table} ({action}, {started_at}, {id}) WHERE {status} = {running}"
     terminal = "ON {table} ({action}, {completed_at}, {id}) WHERE {status} IN ({done}, {failed})"
     return {RUNNING_INDEX: running.format_map(names), TERMINAL_INDEX: terminal.format_map(names)}
@@ -89,8 +95,8 @@ def observe(environment: Environment) -> str:
     table = environment.jobs.table
     return source("observe").format_map(
         {
-            "table_literal": literal(qualified(table.schema, table.name)),
-            "schema_literal": literal(ident(table.schema)),
+            "schema_name": literal(table.schema),
+            "table_name": literal(table.name),
             "objects": source("objects"),
         }
     )
@@ -108,11 +114,17 @@ def statements(plan: Plan, observed: Observed, changes: Iterable[Change]) -> Sta
         *_sources(plan, sql),
         *([] if observed.table else [_create_index(plan, change.name) for change in indexes]),
         *(text for change in writes if change.kind == "policy" for text in _policy(plan, change)),
-        *("CREATE EXTENSION pg_cron" for change in writes if change.kind == "extension"),
+        *(
+            "CREATE EXTENSION IF NOT EXISTS pg_cron"
+            for change in writes
+            if change.kind == "extension"
+        ),
         *sqltext_schedules.statements(plan, observed, writes),
         *(_record(plan) if sql else ()),
     ]
-    alone = [text for change in indexes for text in _rebuild(plan, change)] if observed.table else []
+    alone = (
+        [text for change in indexes for text in _rebuild(plan, change)] if observed.table else []
+    )
     return Statements(tuple(alone), tuple(together))
 
 
@@ -151,7 +163,8 @@ def _policy(plan: Plan, change: Change) -> Iterator[str]:
     yield (
         "INSERT INTO jobwarden.policy (action, timeout, retention) VALUES "
         f"({literal(change.name)}, {interval(wanted.timeout)}, {interval(wanted.retention)}) "
-        "ON CONFLICT (action) DO UPDATE SET timeout = excluded.timeout, retention = excluded.retention"
+        "ON CONFLICT (action) DO UPDATE"
+        " SET timeout = excluded.timeout, retention = excluded.retention"
     )
 
 
@@ -161,8 +174,9 @@ def _record(plan: Plan) -> Iterator[str]:
     yield f"DELETE FROM jobwarden.source WHERE name NOT IN ({names})"
     for name, text in plan.rendered.sources.items():
         yield (
-            f"INSERT INTO jobwarden.source (name, body) VALUES ({literal(name)}, {literal(text)}) "
-            "ON CONFLICT (name) DO UPDATE SET body = excluded.body WHERE source.body <> excluded.body"
+            f"INSERT INTO jobwarden.source (name, body, release) VALUES"
+            f" ({literal(name)}, {literal(text)}, {plan.rendered.release}) "
+            "ON CONFLICT (name) DO UPDATE SET body = excluded.body, release = excluded.release"
         )
     yield "DELETE FROM jobwarden.object"
     yield f"INSERT INTO jobwarden.object (kind, name, fingerprint)\n{source('objects')}"

@@ -64,9 +64,8 @@ def _update(plan: Plan, observed: Observed, change: Change, job: CronJob) -> Ite
 
 def _schedule(plan: Plan, name: str) -> Iterator[str]:
     wanted = plan.schedules[name]
-    yield from _as_runner(
-        f"SELECT cron.schedule({literal(name)}, {literal(wanted.schedule)}, {literal(wanted.command)})"
-    )
+    values = ", ".join(literal(text) for text in (name, wanted.schedule, wanted.command))
+    yield from _as_runner(f"SELECT cron.schedule({values})")
 
 
 def _as_runner(statement: str) -> Iterator[str]:
@@ -101,7 +100,9 @@ def _write_down(plan: Plan, name: str, *, carried: bool) -> str:
 def _end(observed: Observed, change: Change) -> Iterator[str]:
     if change.waits is not None:
         return
-    if any(job.jobid == change.old["jobid"] and job.username == RUNNER for job in observed.jobs or ()):
+    if any(
+        job.jobid == change.old["jobid"] and job.username == RUNNER for job in observed.jobs or ()
+    ):
         yield from _as_runner(f"SELECT cron.unschedule({int(change.old['jobid'])})")
     yield f"DELETE FROM jobwarden.schedule WHERE name = {literal(change.name)}"
 

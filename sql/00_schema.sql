@@ -108,8 +108,9 @@ CREATE TABLE IF NOT EXISTS jobwarden.schedule (
 
 -- What was applied, so that a plan can tell "ours is newer" from "somebody changed it".
 CREATE TABLE IF NOT EXISTS jobwarden.source (
-  name  text PRIMARY KEY,
-  body  text NOT NULL
+  name     text PRIMARY KEY,
+  body     text NOT NULL,
+  release  int NOT NULL
 );
 CREATE TABLE IF NOT EXISTS jobwarden.object (
   kind         text NOT NULL,

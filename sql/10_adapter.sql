@@ -67,7 +67,7 @@ AS $$ SELECT {failed}::text $$;
 -- Stamps the times by the database's clock, whatever clock the worker has: a claim starts the
 -- limit anew, an end is when it happened here.
 CREATE OR REPLACE FUNCTION jobwarden.stamp() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   IF NEW.{status} = {running} THEN
@@ -82,7 +82,7 @@ $$;
 
 -- A finished job is final: the write of a worker that comes too late is refused, and told so.
 CREATE OR REPLACE FUNCTION jobwarden.guard() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   RAISE EXCEPTION 'job % is already %', OLD.{id},
@@ -95,7 +95,7 @@ $$;
 
 -- One event per job that fails, in the transaction that fails it.
 CREATE OR REPLACE FUNCTION jobwarden.record_failure() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_code text := coalesce(NEW.{error} ->> 'code', 'unknown');

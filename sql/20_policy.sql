@@ -8,14 +8,14 @@
 
 -- The row of an action, or the one of '*'. No row at all: never rescued, kept for ever.
 CREATE OR REPLACE FUNCTION jobwarden.policy_of(p_action text) RETURNS jobwarden.policy
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT p FROM jobwarden.policy p WHERE p.action IN (p_action, '*')
   ORDER BY p.action = '*' LIMIT 1
 $$;
 
 CREATE OR REPLACE FUNCTION jobwarden.running_actions() RETURNS SETOF text
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE SECURITY DEFINER ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
   WITH RECURSIVE hop AS (
     (SELECT j.action FROM jobwarden.job j WHERE j.is_running ORDER BY j.action LIMIT 1)
@@ -28,7 +28,7 @@ AS $$
 $$;
 
 CREATE OR REPLACE FUNCTION jobwarden.finished_actions() RETURNS SETOF text
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE SECURITY DEFINER ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
   WITH RECURSIVE hop AS (
     (SELECT j.action FROM jobwarden.job j WHERE j.is_terminal ORDER BY j.action LIMIT 1)

@@ -11,7 +11,7 @@ CREATE OR REPLACE FUNCTION jobwarden.expired(
   p_now timestamptz, p_limit int,
   p_after_completed timestamptz DEFAULT NULL, p_after_id uuid DEFAULT NULL)
 RETURNS TABLE (id uuid, action text, completed_at timestamptz, retention interval)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE SECURITY DEFINER ROWS 10 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
   SELECT old.id, old.action, old.completed_at, old.retention
   FROM jobwarden.finished_actions() AS finished (action)
@@ -21,7 +21,8 @@ AS $$
     FROM jobwarden.job j
     WHERE j.is_terminal AND j.action = finished.action
       AND j.completed_at < p_now - limits.retention
-      AND (j.completed_at, j.id) > (coalesce(p_after_completed, '-infinity'), p_after_id)
+      AND (j.completed_at, j.id) >
+          (coalesce(p_after_completed, '-infinity'), coalesce(p_after_id, '00000000-0000-0000-0000-000000000000'))
     ORDER BY j.completed_at, j.id
     LIMIT p_limit
   ) AS old
@@ -34,7 +35,7 @@ $$;
 CREATE OR REPLACE FUNCTION jobwarden.discard(
   p_now timestamptz, p_limit int,
   INOUT p_after_completed timestamptz, INOUT p_after_id uuid, OUT due bigint, OUT changed bigint)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
   WITH due AS MATERIALIZED (
     SELECT e.* FROM jobwarden.expired(p_now, p_limit, p_after_completed, p_after_id) AS e
@@ -53,41 +54,47 @@ AS $$
          (SELECT pg_catalog.count(*) FROM changed)
 $$;
 
--- One batch. A job that cannot go (a child row that restricts it) is passed over and reported;
--- the rest of its batch goes.
+-- One batch. When a statement is refused (a child row that restricts it), half as many jobs are
+-- tried, down to the one at fault, which is passed over and reported. Children whose check would
+-- wait for the commit are asked here, too.
 CREATE OR REPLACE FUNCTION jobwarden.cleanup_batch(
   p_now timestamptz, p_limit int,
   INOUT p_after_completed timestamptz, INOUT p_after_id uuid,
   OUT due bigint, OUT changed bigint, OUT poisoned bigint, OUT state text, OUT message text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  v_job record;
-  v_changed bigint;
+  v_now timestamptz := least(p_now, jobwarden.now());
+  v_size int := p_limit;
+  v_part record;
 BEGIN
+  due := 0;
+  changed := 0;
   poisoned := 0;
-  BEGIN
-    SELECT d.p_after_completed, d.p_after_id, d.due, d.changed
-    INTO STRICT p_after_completed, p_after_id, due, changed
-    FROM jobwarden.discard(p_now, p_limit, p_after_completed, p_after_id) AS d;
-    RETURN;
-  EXCEPTION WHEN OTHERS THEN
-    due := 0;
-    changed := 0;
-  END;
-  FOR v_job IN SELECT e.* FROM jobwarden.expired(p_now, p_limit, p_after_completed, p_after_id) AS e LOOP
-    due := due + 1;
+  SET CONSTRAINTS ALL IMMEDIATE;
+  WHILE due < p_limit LOOP
+    v_size := least(v_size, p_limit - due);
     BEGIN
-      SELECT d.changed INTO STRICT v_changed
-      FROM jobwarden.discard(p_now, 1, p_after_completed, p_after_id) AS d;
-      changed := changed + v_changed;
+      SELECT d.* INTO STRICT v_part FROM jobwarden.discard(v_now, v_size, p_after_completed, p_after_id) AS d;
+      p_after_completed := v_part.p_after_completed;
+      p_after_id := v_part.p_after_id;
+      due := due + v_part.due;
+      changed := changed + v_part.changed;
+      EXIT WHEN v_part.due < v_size;
+      v_size := v_size * 2;
     EXCEPTION WHEN OTHERS THEN
+      IF v_size > 1 THEN
+        v_size := v_size / 2;
+        CONTINUE;
+      END IF;
+      SELECT e.completed_at, e.id INTO p_after_completed, p_after_id
+      FROM jobwarden.expired(v_now, 1, p_after_completed, p_after_id) AS e;
+      EXIT WHEN NOT FOUND;
+      due := due + 1;
       poisoned := poisoned + 1;
       state := coalesce(state, SQLSTATE);
-      message := coalesce(message, 'job ' || v_job.id || ': ' || SQLERRM);
+      message := coalesce(message, 'job ' || p_after_id || ': ' || SQLERRM);
     END;
-    p_after_completed := v_job.completed_at;
-    p_after_id := v_job.id;
   END LOOP;
 END
 $$;
@@ -96,11 +103,11 @@ $$;
 -- run without an end; so all rows up to the newest old one go, but for those that may still run.
 -- The cron schema may be missing: what names it is run as text.
 CREATE OR REPLACE FUNCTION jobwarden.prune_log(p_now timestamptz) RETURNS void
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-  DELETE FROM jobwarden.run WHERE run.started_at < p_now - interval '30 days';
-  DELETE FROM jobwarden.event WHERE event.at < p_now - interval '90 days';
-  DELETE FROM jobwarden.outage WHERE outage.ended_at < p_now - interval '90 days';
+  DELETE FROM jobwarden.run WHERE run.started_at < least(p_now, jobwarden.now()) - interval '30 days';
+  DELETE FROM jobwarden.event WHERE event.at < least(p_now, jobwarden.now()) - interval '90 days';
+  DELETE FROM jobwarden.outage WHERE outage.ended_at < least(p_now, jobwarden.now()) - interval '90 days';
 $$;
 
 CREATE OR REPLACE FUNCTION jobwarden.prune(p_now timestamptz) RETURNS bigint
@@ -132,7 +139,8 @@ BEGIN
 END
 $$;
 
--- Stops at its time budget and goes on the next day: it must never hold up the sweep.
+-- Stops at its time budget (NULL: none) and goes on the next day: it must never hold up the sweep.
+-- Logs that cannot be shortened are reported, and cost no job its deletion.
 CREATE OR REPLACE PROCEDURE jobwarden.cleanup(p_batch int DEFAULT 2000, p_budget interval DEFAULT '10 minutes')
 LANGUAGE plpgsql
 AS $$
@@ -150,12 +158,21 @@ DECLARE
   v_message text;
   v_outcome text := 'ok';
 BEGIN
+  IF COALESCE(p_batch < 1, true) THEN
+    RAISE EXCEPTION 'a batch of % jobs: at least 1 is allowed', COALESCE(p_batch::text, 'NULL')
+      USING ERRCODE = '22023', HINT = 'Try: CALL jobwarden.cleanup()';
+  END IF;
   IF NOT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('jobwarden.cleanup')) THEN
     v_run := jobwarden.skip_run('cleanup', v_now);
     RETURN;
   END IF;
   v_run := jobwarden.begin_run('cleanup', v_now);
   LOOP
+    COMMIT;
+    IF NOT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('jobwarden.cleanup')) THEN
+      v_outcome := 'partial';
+      EXIT;
+    END IF;
     SELECT b.* INTO v_batch FROM jobwarden.cleanup_batch(v_now, p_batch, v_completed, v_id) AS b;
     v_completed := v_batch.p_after_completed;
     v_id := v_batch.p_after_id;
@@ -165,15 +182,21 @@ BEGIN
     v_state := COALESCE(v_state, v_batch.state);
     v_message := COALESCE(v_message, v_batch.message);
     EXIT WHEN v_batch.due < p_batch;
-    COMMIT;
-    IF pg_catalog.clock_timestamp() > v_stop
-       OR NOT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('jobwarden.cleanup')) THEN
+    PERFORM jobwarden.log_run(
+      v_run, 'running', v_changed, v_due - v_changed - v_poisoned, v_poisoned, v_state, v_message);
+    IF pg_catalog.clock_timestamp() > v_stop THEN
       v_outcome := 'partial';
       EXIT;
     END IF;
   END LOOP;
-  PERFORM jobwarden.prune(v_now);
-  PERFORM jobwarden.end_run(
+  BEGIN
+    PERFORM jobwarden.prune(v_now);
+  EXCEPTION WHEN OTHERS THEN
+    v_outcome := 'partial';
+    v_state := COALESCE(v_state, SQLSTATE);
+    v_message := COALESCE(v_message, 'the logs were not shortened: ' || SQLERRM);
+  END;
+  PERFORM jobwarden.log_run(
     v_run, v_outcome, v_changed, v_due - v_changed - v_poisoned, v_poisoned, v_state, v_message);
 END
 $$;

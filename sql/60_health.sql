@@ -9,7 +9,7 @@
 -- Owned by the runner, and run as it: pg_cron's row security then shows our jobs and no others.
 -- NULL where there is no pg_cron. As text: the cron schema may be missing when this is made.
 CREATE OR REPLACE FUNCTION jobwarden.cron_jobs() RETURNS jsonb
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_jobs jsonb;
@@ -25,7 +25,7 @@ $$;
 
 -- The last run of each of our jobs that came to an end, from the newest 1000 of ours.
 CREATE OR REPLACE FUNCTION jobwarden.cron_runs() RETURNS jsonb
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_runs jsonb;
@@ -48,22 +48,22 @@ $$;
 
 -- What runs now, by action. Reads the running set only, through its index.
 CREATE OR REPLACE FUNCTION jobwarden.running() RETURNS TABLE (action text, jobs bigint, oldest timestamptz)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT j.action, count(*), min(j.started_at) FROM jobwarden.job j
+  SELECT j.action, count(*), min(j.started_at) FILTER (WHERE isfinite(j.started_at)) FROM jobwarden.job j
   WHERE j.is_running GROUP BY j.action ORDER BY j.action
 $$;
 
 -- The process that starts pg_cron's jobs, and the database it reads them from.
 CREATE OR REPLACE FUNCTION jobwarden.launcher() RETURNS text
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT a.datname FROM pg_stat_activity a WHERE a.application_name = 'pg_cron scheduler' LIMIT 1
 $$;
 
 -- True while pg_cron carries our active watchdog: the fallback loop then stays out of its way.
 CREATE OR REPLACE FUNCTION jobwarden.scheduled() RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT jobwarden.launcher() = current_database() AND EXISTS (
     SELECT FROM jsonb_to_recordset(jobwarden.cron_jobs()) AS c (jobid bigint, active boolean, command text)
@@ -74,7 +74,7 @@ $$;
 -- level: ok, warning, critical or unknown. hint: what to do about it.
 CREATE OR REPLACE FUNCTION jobwarden.health()
 RETURNS TABLE ("check" text, level text, detail text, hint text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
   WITH clock AS MATERIALIZED (
     SELECT jobwarden.now() AS now, pg_postmaster_start_time() AS server_start
@@ -92,7 +92,7 @@ AS $$
     FROM (VALUES ('sweep', 'CALL jobwarden.sweep()'), ('cleanup', 'CALL jobwarden.cleanup()')) AS k (kind, command)
     LEFT JOIN jobwarden.schedule s ON s.command = k.command
   ), overdue AS MATERIALIZED (
-    SELECT count(*) AS jobs, min(s.started_at) AS oldest, max(clock.now - s.started_at - s.timeout) AS late
+    SELECT count(*) AS jobs, min(s.started_at) AS oldest, max(clock.now - greatest(s.started_at, 'epoch') - s.timeout) AS late
     FROM clock, jobwarden.stuck(clock.now, 1000) AS s
   ), running AS MATERIALIZED (
     SELECT (SELECT count(*) FROM jobwarden.running_actions() AS a (action) CROSS JOIN LATERAL (

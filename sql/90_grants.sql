@@ -18,8 +18,8 @@ GRANT EXECUTE ON FUNCTION
   jobwarden.now(),
   jobwarden.begin_run(text, timestamptz),
   jobwarden.skip_run(text, timestamptz),
-  jobwarden.end_run(bigint, text, bigint, bigint, bigint, text, text),
-  jobwarden.start_clocks(timestamptz),
+  jobwarden.log_run(bigint, text, bigint, bigint, bigint, text, text),
+  jobwarden.start_clocks(),
   jobwarden.sweep_batch(timestamptz, int, timestamptz, uuid),
   jobwarden.cleanup_batch(timestamptz, int, timestamptz, uuid),
   jobwarden.prune(timestamptz),
@@ -44,7 +44,8 @@ GRANT EXECUTE ON FUNCTION
   jobwarden.cron_runs(),
   jobwarden.launcher(),
   jobwarden.scheduled(),
-  jobwarden.health()
+  jobwarden.health(),
+  jobwarden.figures()
 TO jobwarden_readonly;
 -- health() and scheduled() run as the owner, who asks the runner's two functions.
 GRANT EXECUTE ON FUNCTION jobwarden.cron_jobs(), jobwarden.cron_runs() TO jobwarden_owner;

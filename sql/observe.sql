@@ -12,8 +12,13 @@ DO $observe$
 DECLARE
   v_doc jsonb;
   v_part jsonb;
-  v_table regclass := pg_catalog.to_regclass({table_literal});
-  v_ours boolean := pg_catalog.to_regclass('jobwarden.object') IS NOT NULL;
+  -- By the catalogs: to_regclass raises an error for a role without rights on the schema.
+  v_table oid := (SELECT c.oid FROM pg_catalog.pg_class c
+                  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                  WHERE n.nspname = {schema_name} AND c.relname = {table_name});
+  v_ours boolean := EXISTS (SELECT FROM pg_catalog.pg_namespace n
+                            JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner
+                            WHERE n.nspname = 'jobwarden' AND r.rolname = 'jobwarden_owner');
 BEGIN
   SELECT pg_catalog.jsonb_build_object('server', pg_catalog.jsonb_build_object(
     'version_num', pg_catalog.current_setting('server_version_num')::int,
@@ -48,7 +53,9 @@ BEGIN
 
   SELECT pg_catalog.jsonb_object_agg(r.rolname, pg_catalog.jsonb_build_object(
            'login', r.rolcanlogin, 'superuser', r.rolsuper,
-           'ours_to_set', pg_catalog.pg_has_role(current_user, r.oid, 'MEMBER'))) INTO v_part
+           'ours_to_set', pg_catalog.pg_has_role(current_user, r.oid, 'USAGE') AND CASE
+             WHEN pg_catalog.current_setting('server_version_num')::int >= 160000
+             THEN pg_catalog.pg_has_role(current_user, r.oid, 'SET') ELSE true END)) INTO v_part
   FROM pg_catalog.pg_roles r
   WHERE r.rolname IN ('jobwarden_owner', 'jobwarden_runner', 'jobwarden_worker', 'jobwarden_readonly');
   v_doc := v_doc || pg_catalog.jsonb_build_object('roles', COALESCE(v_part, '{{}}'));
@@ -64,6 +71,8 @@ BEGIN
     'indexes', (SELECT COALESCE(pg_catalog.jsonb_object_agg(i.relname, x.indisvalid), '{{}}')
                 FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid
                 WHERE x.indrelid = c.oid),
+    'triggers', (SELECT COALESCE(pg_catalog.jsonb_agg(t.tgname ORDER BY t.tgname), '[]')
+                 FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal),
     'unindexed_children', (
       SELECT COALESCE(pg_catalog.jsonb_agg(f.conrelid::regclass::text), '[]')
       FROM pg_catalog.pg_constraint f
@@ -73,7 +82,15 @@ BEGIN
   ) INTO v_part
   FROM pg_catalog.pg_class c WHERE c.oid = v_table;
   v_doc := v_doc || pg_catalog.jsonb_build_object('table', v_part, 'schema_exists',
-    pg_catalog.to_regnamespace({schema_literal}) IS NOT NULL);
+    EXISTS (SELECT FROM pg_catalog.pg_namespace n WHERE n.nspname = {schema_name}),
+    -- Our indexes on a table that an earlier environment named: they hold the names we need.
+    'strays', (SELECT COALESCE(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_array(n.nspname, i.relname)
+                                                    ORDER BY n.nspname, i.relname), '[]')
+               FROM pg_catalog.pg_index x
+               JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid
+               JOIN pg_catalog.pg_namespace n ON n.oid = i.relnamespace
+               WHERE i.relname IN ('jobwarden_running_idx', 'jobwarden_terminal_idx')
+                 AND x.indrelid IS DISTINCT FROM v_table));
 
   -- pg_cron's own table. Row security shows a plain role its own jobs only.
   v_part := NULL;
@@ -89,8 +106,11 @@ BEGIN
   BEGIN
     IF v_ours AND (v_part IS NULL OR NOT (v_doc #>> '{{server,sees_every_cron_job}}')::boolean)
        AND pg_catalog.to_regprocedure('jobwarden.cron_jobs()') IS NOT NULL THEN
-      EXECUTE 'SELECT (SELECT pg_catalog.jsonb_agg(DISTINCT x) FROM pg_catalog.jsonb_array_elements('
-        'COALESCE($1, ''[]'') || jobwarden.cron_jobs()) AS x)' INTO v_part USING v_part;
+      -- NULL only where neither may be seen; no job at all is an empty array.
+      EXECUTE 'SELECT (SELECT CASE WHEN $1 IS NULL AND jobs.ours IS NULL THEN NULL'
+        ' ELSE COALESCE(pg_catalog.jsonb_agg(DISTINCT x), ''[]'') END FROM pg_catalog.jsonb_array_elements('
+        'COALESCE($1 || jobs.ours, $1, jobs.ours)) AS x)'
+        ' FROM (SELECT jobwarden.cron_jobs() AS ours) AS jobs' INTO v_part USING v_part;
     END IF;
   EXCEPTION WHEN insufficient_privilege OR undefined_function OR invalid_schema_name THEN
     NULL;
@@ -104,7 +124,13 @@ BEGIN
       'usage', pg_catalog.has_schema_privilege('cron', 'USAGE'),
       'usage_to_grant', pg_catalog.has_schema_privilege('cron', 'USAGE WITH GRANT OPTION'),
       'runner_usage', (SELECT pg_catalog.has_schema_privilege(r.oid, 'cron', 'USAGE')
-                       FROM pg_catalog.pg_roles r WHERE r.rolname = 'jobwarden_runner')) END);
+                       FROM pg_catalog.pg_roles r WHERE r.rolname = 'jobwarden_runner')) END,
+    'connect_grants', pg_catalog.jsonb_build_object(
+      'to_grant', pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CONNECT WITH GRANT OPTION'),
+      -- A role that is still to be made has what everybody has.
+      'runner', COALESCE((SELECT pg_catalog.has_database_privilege(r.oid, pg_catalog.current_database(), 'CONNECT')
+                          FROM pg_catalog.pg_roles r WHERE r.rolname = 'jobwarden_runner'),
+                         pg_catalog.has_database_privilege('public', pg_catalog.current_database(), 'CONNECT'))));
 
   -- What we recorded. A role that may not read it gets null.
   v_part := NULL;
@@ -112,6 +138,7 @@ BEGIN
     IF v_ours THEN
       EXECUTE $ledger$
         SELECT pg_catalog.jsonb_build_object(
+          'release', (SELECT COALESCE(pg_catalog.max(s.release), 0) FROM jobwarden.source s),
           'sources', (SELECT COALESCE(pg_catalog.jsonb_object_agg(s.name, s.body), '{{}}') FROM jobwarden.source s),
           'objects', (SELECT COALESCE(pg_catalog.jsonb_object_agg(o.kind || ' ' || o.name, o.fingerprint), '{{}}')
                       FROM jobwarden.object o),
@@ -127,8 +154,11 @@ BEGIN
         SELECT COALESCE(pg_catalog.jsonb_object_agg(o.kind || ' ' || o.name, o.fingerprint), '{{}}')
         FROM ({objects}) AS o));
     END IF;
-  EXCEPTION WHEN insufficient_privilege OR undefined_table OR undefined_column THEN
-    v_part := NULL;
+  EXCEPTION
+    WHEN insufficient_privilege THEN v_part := NULL;
+    -- Somebody dropped a part of ours. All of it counts as missing, so that an apply makes it anew.
+    WHEN undefined_table OR undefined_column THEN
+      v_part := '{{"release": 0, "sources": {{}}, "objects": {{}}, "actual": {{}}, "policy": {{}}, "schedules": {{}}}}';
   END;
   v_doc := v_doc || pg_catalog.jsonb_build_object('installed', v_ours, 'ledger', v_part);
 

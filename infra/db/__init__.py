@@ -1,1 +1,1 @@
-"""Postgres by psycopg: carries the query of ``sql/observe.sql`` and the statements of ``sqltext``."""
+"""Postgres by psycopg: carries the query of ``observed`` and the statements of ``sqltext``."""

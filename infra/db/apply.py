@@ -19,7 +19,8 @@ from infra.changes import Change, due, pending
 from infra.checks import Problem
 from infra.db.connect import connect
 from infra.db.observe import observe
-from infra.diff import Wishes, diff
+from infra.diff import diff
+from infra.diff_schedules import Wishes
 from infra.errors import InfraError
 from infra.observed import Observed
 from infra.plan import Plan
@@ -122,7 +123,11 @@ def _result(plan: Plan, found: Observed, changes: tuple[Change, ...], wishes: Wi
     after = diff(plan, found, wishes)
     waits = checks.waiting(found)
     left = [
-        Problem(f"{change.kind} {change.name}", f"still to be made after the apply ({change.action})", "jobwarden plan")
+        Problem(
+            f"{change.kind} {change.name}",
+            f"still to be made after the apply ({change.action})",
+            "jobwarden plan",
+        )
         for change in pending(after)
         if change.waits is None
     ]

@@ -16,20 +16,41 @@ from infra.errors import InfraError
 CONNECT_SECONDS = 5
 
 _HINTS = (
-    (r"password authentication failed|no password supplied", "check the user, and PGPASSWORD or the ~/.pgpass file"),
-    (r"Peer authentication failed|Ident authentication failed", "run it as the OS user of that role, or name another user in the URL"),
-    (r"no pg_hba.conf entry", "allow this client in pg_hba.conf, or connect from a host that is allowed"),
+    (
+        r"password authentication failed|no password supplied",
+        "check the user, and PGPASSWORD or the ~/.pgpass file",
+    ),
+    (
+        r"Peer authentication failed|Ident authentication failed",
+        "run it as the OS user of that role, or name another user in the URL",
+    ),
+    (
+        r"no pg_hba.conf entry",
+        "allow this client in pg_hba.conf, or connect from a host that is allowed",
+    ),
     (r'database ".*" does not exist', "name a database that is there; psql -l lists them"),
     (r'role ".*" does not exist', "name a role that is there, as the user of the URL"),
-    (r"could not translate host name|Name or service not known|nodename nor servname", "check the host in the URL"),
-    (r"Connection refused|No such file or directory", "check that the server is up, and the host and port"),
-    (r"timeout expired|timed out", "check the network and the firewall between here and the server"),
-    (r"starting up|shutting down|recovery mode", "wait until the server takes connections, then try again"),
+    (
+        r"could not translate host name|Name or service not known|nodename nor servname",
+        "check the host in the URL",
+    ),
+    (
+        r"Connection refused|No such file or directory",
+        "check that the server is up, and the host and port",
+    ),
+    (
+        r"timeout expired|timed out",
+        "check the network and the firewall between here and the server",
+    ),
+    (
+        r"starting up|shutting down|recovery mode",
+        "wait until the server takes connections, then try again",
+    ),
 )
 
 
 def resolve(url: str | None, declared: str | None) -> str:
-    """The URL to use: the one given, the environment file's, DATABASE_URL, else libpq's own ("")."""
+    """The URL given, the environment file's, DATABASE_URL, else libpq's own environment ("")."""
     return url or declared or os.environ.get("DATABASE_URL") or ""
 
 

@@ -84,13 +84,13 @@ work() {
   say "$1 done"
 }
 
-# psql turns INT into a cancel request, so that nothing of ours runs on in the server.
+# psql turns INT into a cancel request, so that nothing of ours runs on in the server. One that has
+# only just started does not listen yet, so it is told again.
 stop() {
   trap '' TERM INT HUP
   if [ -n "$child" ]; then
-    kill -s "$child_signal" "$child" 2>/dev/null
     tries=0
-    while kill -s 0 "$child" 2>/dev/null && [ "$tries" -lt 10 ]; do
+    while kill -s "$child_signal" "$child" 2>/dev/null && [ "$tries" -lt 10 ]; do
       sleep 0.1
       tries=$((tries + 1))
     done

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from infra import preload
+
 _LIBRARIES = "shared_preload_libraries"
 _UNSAFE = {
     "fsync": "off",
@@ -30,8 +32,8 @@ def conf_text(
         **extra,
     }
     if cron_database:
-        values[_LIBRARIES] = ",".join(filter(None, (extra.get(_LIBRARIES), "pg_cron")))
-    lines = (f"{name} = {_conf(value)}\n" for name, value in values.items())
+        values[_LIBRARIES] = preload.merge(extra.get(_LIBRARIES), ["pg_cron"]).text
+    lines = (f"{name} = {preload.render_conf_value(value)}\n" for name, value in values.items())
     return "# Written at each start by jobwarden; changes here are lost.\n" + "".join(lines)
 
 
@@ -47,7 +49,3 @@ def _quoted(folder: Path) -> str:
     """Quote one element of a list setting."""
     name = str(folder).replace('"', '""')
     return f'"{name}"'
-
-
-def _conf(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"

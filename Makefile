@@ -1,0 +1,45 @@
+# The commands of this house. `make` alone lists them.
+# Every target below that needs the set-up makes it first (tools/bootstrap), also on a fresh machine.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+SHELL_FILES = $$(git grep --untracked -lE '^\#!/(usr/)?bin/(env )?(ba)?sh$$' -- . ':!*.md' ':!*.py')
+
+.PHONY: help demo test unit postgres lint golden docs setup packages
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: setup ## a private Postgres, real workers, one killed, its job rescued
+	@$(BIN)/jobwarden demo $(ARGS)
+
+test: setup ## all tests; says which tiers were skipped, and why
+	@$(BIN)/pytest $(ARGS)
+
+unit: packages ## the pure tests: seconds, no Postgres
+	@$(BIN)/pytest tests/unit $(ARGS)
+
+postgres: setup ## the tests on a private Postgres with pg_cron
+	@$(BIN)/pytest tests/postgres $(ARGS)
+
+lint: packages ## ruff, mypy, import arrows, shellcheck, generated docs
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/shellcheck $(SHELL_FILES)
+	$(BIN)/python tools/docs.py --check
+
+golden: packages ## rewrite the golden files, then look at what changed
+	@$(BIN)/pytest tests/unit --write-changes $(ARGS)
+	@git status --short tests/data
+
+docs: packages ## write docs/cli.md from the commands' own help
+	@$(BIN)/python tools/docs.py
+
+setup: ## uv, the Python packages, Postgres with pg_cron
+	@tools/bootstrap postgres
+
+packages: ## uv and the Python packages only
+	@tools/bootstrap python

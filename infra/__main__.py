@@ -1,0 +1,5 @@
+"""``python -m infra`` is ``jobwarden``."""
+
+from infra.cli import main
+
+main()

@@ -1,0 +1,59 @@
+"""Figures and checks as OpenMetrics text (https://openmetrics.io, version 1.0). Pure text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+HELP = {
+    "jobwarden_healthy": "1 when no check is critical.",
+    "jobwarden_check": "1 for the level a check is at.",
+    "jobwarden_drift": "Changes that an apply would make.",
+    "jobwarden_running_jobs": "Jobs that run now.",
+    "jobwarden_oldest_running_seconds": "Age of the oldest running job.",
+    "jobwarden_overdue_jobs": "Jobs past their limit that the next sweep takes, at most 1000.",
+    "jobwarden_last_success_timestamp_seconds": "When the last successful run ended.",
+    "jobwarden_last_run_duration_seconds": "How long the last successful run took.",
+    "jobwarden_last_run_changed_jobs": "Jobs the last successful run failed or deleted.",
+    "jobwarden_last_run_poisoned_jobs": "Jobs the last successful run could not write.",
+    "jobwarden_failures_last_hour": "Jobs that failed in the last hour, by code and action.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One line: a gauge's name, its labels, its value in the unit of the name."""
+
+    name: str
+    value: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def render(samples: Iterable[Sample]) -> str:
+    """All samples as gauges, grouped by name, in the order of HELP, ended by ``# EOF``."""
+    found = sorted(samples, key=lambda sample: (sample.name, sorted(sample.labels.items())))
+    lines: list[str] = []
+    for name, text in HELP.items():
+        group = [sample for sample in found if sample.name == name]
+        if group:
+            lines += [f"# TYPE {name} gauge", f"# HELP {name} {text}"]
+            lines += [f"{name}{_labels(sample.labels)} {_number(sample.value)}" for sample in group]
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    if not labels:
+        return ""
+    return (
+        "{"
+        + ",".join(f'{name}="{_escape(str(value))}"' for name, value in sorted(labels.items()))
+        + "}"
+    )
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
