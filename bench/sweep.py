@@ -41,7 +41,7 @@ def main() -> None:
         apply(planning.build(environment, sqltext.render(environment)), url)
         with psycopg.connect(url, autocommit=True) as connection:
             _fill(connection, options)
-            times = {"ours": [], "plain_update_no_index": []}
+            times: dict[str, list[float]] = {"ours": [], "plain_update_no_index": []}
             for _ in range(options.rounds + 1):
                 times["plain_update_no_index"].append(
                     _timed(connection, options, "plain_jobs", PLAIN)
