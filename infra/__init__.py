@@ -10,6 +10,7 @@ config      the models of an environment; every fault at once
 observed    what is there: one read-only query, one JSON document, its parser
 plan        build(config) -> Plan; diff(plan, observed) -> changes
 checks      what would keep the schedules from firing, and the way out
+rights      what the connecting role lacks for an apply, as SQL
 sqltext     all SQL that is ever sent: sql/*.sql for one environment
 stackfile   the only reader of YAML
 db/         carries the query and the statements by psycopg

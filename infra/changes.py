@@ -7,7 +7,24 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Action = Literal["create", "update", "delete", "same", "paused", "foreign", "unknown"]
-Kind = Literal["extension", "sql", "object", "index", "policy", "schedule"]
+Kind = Literal[
+    "extension",
+    "sql",
+    "object",
+    "index",
+    "policy",
+    "schedule",
+    "package",
+    "cluster",
+    "database",
+    "parameter",
+    "file",
+    "restart",
+    "probe",
+    "user",
+    "unit",
+    "stage",
+]
 
 WRITES: frozenset[str] = frozenset({"create", "update", "delete"})
 

@@ -13,7 +13,7 @@ from infra import cronexpr, preload
 from infra.errors import RuleError
 from infra.observed import RUNNER, Observed
 from infra.plan import Plan
-from infra.quoting import ident, literal
+from infra.quoting import ident, literal, qualified
 
 OLDEST_MAJOR = 13
 
@@ -89,8 +89,14 @@ def _table_faults(plan: Plan, observed: Observed) -> Iterator[Problem]:
         yield Problem(
             "jobs.table",
             f"row security of {jobs.table} is forced on its owner: a sweep would see no rows",
-            f"ALTER TABLE {jobs.table} NO FORCE ROW LEVEL SECURITY;",
+            f"ALTER TABLE {quoted_table(plan)} NO FORCE ROW LEVEL SECURITY;",
         )
+
+
+def quoted_table(plan: Plan) -> str:
+    """The jobs table for a statement that a reader runs."""
+    table = plan.environment.jobs.table
+    return qualified(table.schema, table.name)
 
 
 def _columns_text(off: dict[str, tuple[str, str]]) -> str:
@@ -109,34 +115,6 @@ def _grammar(plan: Plan, observed: Observed) -> Iterator[Problem]:
             yield Problem(f"schedule {name}", error.message, error.hint or "write another schedule")
 
 
-def rights(observed: Observed) -> tuple[Problem, ...]:
-    """What the connecting role lacks for an apply, as SQL for somebody who has it."""
-    server = observed.server
-    if server.superuser:
-        return ()
-    needs: list[str] = []
-    if not server.createrole and len(observed.roles) < len(OUR_ROLES):
-        needs.append(f"ALTER ROLE {ident(server.user)} CREATEROLE;")
-    for role in ("jobwarden_owner", RUNNER):
-        if (
-            role in observed.roles
-            and not observed.roles[role].ours_to_set
-            and not server.createrole
-        ):
-            needs.append(f"GRANT {role} TO {ident(server.user)};")
-    if not observed.installed and not server.creates_schemas:
-        needs.append(f"GRANT CREATE ON DATABASE {ident(server.database)} TO {ident(server.user)};")
-    if observed.table and not observed.table.owned:
-        needs.append(f"GRANT {ident(observed.table.owner)} TO {ident(server.user)};")
-    if not needs:
-        return ()
-    message = f"role {server.user} lacks rights for an apply; nothing was changed"
-    return (Problem("rights", message, "have a superuser run:\n" + "\n".join(needs)),)
-
-
-OUR_ROLES = ("jobwarden_owner", RUNNER, "jobwarden_worker", "jobwarden_readonly")
-
-
 def waiting(observed: Observed) -> Problem | None:
     """Why pg_cron cannot be asked for schedules yet; None where it can. The first step first."""
     return next(_waiting(observed), None)
@@ -153,15 +131,10 @@ def _waiting(observed: Observed) -> Iterator[Problem]:
         )
     libraries = observed.setting("shared_preload_libraries")
     if libraries is not None and not preload.contains(libraries, "pg_cron"):
-        merged = preload.render_alter_system(
-            preload.parse(preload.merge(libraries, ["pg_cron"]).text)
-        )
         yield Problem(
             "pg_cron",
             "pg_cron is not in the shared_preload_libraries in force",
-            f"ALTER SYSTEM SET shared_preload_libraries = {merged};\n"
-            f"ALTER SYSTEM SET cron.database_name = {literal(server.database)};\n"
-            "then restart Postgres and apply again",
+            _preload_hint(libraries, server.database, rds=server.rds),
         )
     home = observed.setting("cron.database_name") or next(iter(server.launcher), None)
     if home is not None and home != server.database:
@@ -174,9 +147,24 @@ def _waiting(observed: Observed) -> Iterator[Problem]:
     yield from _extension_waits(observed)
 
 
+def _preload_hint(libraries: str, database: str, *, rds: bool) -> str:
+    if rds:
+        return (
+            "put pg_cron into shared_preload_libraries of its parameter group, if it is not there,"
+            " and reboot it: aws rds reboot-db-instance --db-instance-identifier NAME; then apply"
+            " again"
+        )
+    merged = preload.render_alter_system(preload.parse(preload.merge(libraries, ["pg_cron"]).text))
+    return (
+        f"ALTER SYSTEM SET shared_preload_libraries = {merged};\n"
+        f"ALTER SYSTEM SET cron.database_name = {literal(database)};\n"
+        "then restart Postgres and apply again"
+    )
+
+
 def _extension_waits(observed: Observed) -> Iterator[Problem]:
     found, default = observed.cron_installed_version, observed.cron_default_version
-    if found is None and not observed.server.superuser:
+    if found is None and not (observed.server.superuser or observed.server.rds_superuser):
         yield Problem(
             "pg_cron",
             f"the extension is not in database {observed.server.database} yet",
@@ -195,6 +183,14 @@ def _extension_waits(observed: Observed) -> Iterator[Problem]:
             f"{RUNNER} may not use schema cron, and {observed.server.user} may not grant it",
             f"have a superuser run:\nGRANT USAGE ON SCHEMA cron TO {RUNNER};",
         )
+    if not (observed.runner_connects or observed.connect_to_grant):
+        database = observed.server.database
+        yield Problem(
+            "pg_cron",
+            f"{RUNNER} may not connect to database {database}, and {observed.server.user} may not"
+            " grant it",
+            f"have its owner run:\nGRANT CONNECT ON DATABASE {ident(database)} TO {RUNNER};",
+        )
 
 
 def proof(plan: Plan, observed: Observed) -> tuple[Problem, ...]:
@@ -210,7 +206,7 @@ def _launcher(observed: Observed) -> Iterator[Problem]:
             "pg_cron",
             f"jobs of missing roles ({names}) keep the scheduler from starting: no job runs at all",
             "make the roles again, or as a superuser:\n"
-            f"DELETE FROM cron.job WHERE username IN ({names});",  # noqa: S608  # quoted; only shown
+            f"DELETE FROM cron.job WHERE username IN ({names});",
         )
     elif not server.launcher:
         yield Problem(
@@ -252,7 +248,8 @@ def _slots(observed: Observed) -> Iterator[Problem]:
         observed.setting("max_worker_processes"),
         observed.setting("cron.max_running_jobs"),
     )
-    if slots and jobs and int(slots) < int(jobs) + 1:
+    # The launchers of pg_cron and of logical replication take one each.
+    if slots and jobs and int(slots) < int(jobs) + 2:
         yield Problem(
             "pg_cron",
             f"max_worker_processes is {slots}, cron.max_running_jobs {jobs}: jobs find no slot",
@@ -286,7 +283,7 @@ def warnings(plan: Plan, observed: Observed) -> tuple[str, ...]:
         found.append(f"pg_cron {version} with background workers: one long job holds up all others")
     if observed.table:
         found += [
-            f"{child} refers to {plan.environment.jobs.table} without an index: each cleanup scans it"
+            f"{child} refers to {plan.environment.jobs.table} without an index: a cleanup scans it"
             for child in observed.table.unindexed_children
         ]
     return tuple(found)

@@ -6,13 +6,15 @@ reported, and never doubled. A schedule paused by hand stays paused until somebo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from infra.changes import Change
-from infra.observed import RUNNER, CronJob, LedgerSchedule, Observed
+from infra.observed import PLACE, RUNNER, CronJob, LedgerSchedule, Observed
 from infra.plan import Declared, Plan
+
+COPIES = "copies under other roles"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,42 +38,35 @@ def diff_schedules(
     ``waits`` is why pg_cron cannot be asked yet (see ``checks.waiting``), or None.
     """
     for name, wanted in plan.schedules.items():
-        yield _one(name, wanted, observed, wishes, waits)
+        yield from _one(name, wanted, observed, wishes, waits)
     if not wishes.in_place_only:
         yield from _unwanted(plan, observed, waits)
     if waits is None and observed.jobs is not None and not observed.server.sees_every_cron_job:
         why = f"{observed.server.user} sees only some rows of cron.job: others' would not show"
-        yield Change("schedule", "copies under other roles", "unknown", why=why)
+        yield Change("schedule", COPIES, "unknown", why=why)
 
 
 def _one(
     name: str, wanted: Declared, observed: Observed, wishes: Wishes, waits: str | None
-) -> Change:
+) -> Iterator[Change]:
     new: dict[str, Any] = {"schedule": wanted.schedule, "command": wanted.command}
     ledger = observed.ledger.schedules.get(name) if observed.ledger else None
     if waits is not None:
-        return Change("schedule", name, "create", None, new, wanted.why, waits)
+        yield Change("schedule", name, "create", None, new, wanted.why, waits)
+        return
     if observed.jobs is None and observed.cron_installed_version:
-        return Change("schedule", name, "unknown", None, new, "this role may not see cron.job")
-    ours = _find(observed, name, ours=True)
-    foreign = _find(observed, name, ours=False)
-    if ours is None and foreign is not None:
-        return _stranger(name, foreign, new, wishes)
-    if ours is None:
+        yield Change("schedule", name, "unknown", None, new, "this role may not see cron.job")
+        return
+    named = [job for job in observed.jobs or () if job.name == name]
+    ours = next((job for job in named if job.username == RUNNER), None)
+    copies = [job for job in named if job is not ours and job.database == observed.server.database]
+    for job in copies:
+        yield _stranger(name, job, new, wishes)
+    if ours is not None:
+        yield _ours(name, ours, observed, ledger, wanted, wishes)
+    elif not copies or wishes.take_over:
         why = "somebody dropped it" if ledger and ledger.jobid else wanted.why
-        return Change("schedule", name, "create", None, new, why)
-    return _ours(name, ours, _wanted_row(wanted, observed), ledger, wanted, wishes)
-
-
-def _find(observed: Observed, name: str, *, ours: bool) -> CronJob | None:
-    return next(
-        (
-            job
-            for job in observed.jobs or ()
-            if job.name == name and (job.username == RUNNER) is ours
-        ),
-        None,
-    )
+        yield Change("schedule", name, "create", None, new, why)
 
 
 def _stranger(name: str, job: CronJob, new: dict[str, Any], wishes: Wishes) -> Change:
@@ -82,8 +77,11 @@ def _stranger(name: str, job: CronJob, new: dict[str, Any], wishes: Wishes) -> C
         "jobid": job.jobid,
     }
     if wishes.take_over:
-        return Change("schedule", name, "update", old, new, f"taken over from {job.username}")
-    why = f"role {job.username} has one of this name; `jobwarden apply --take-over` replaces it"
+        return Change("schedule", name, "delete", old, None, f"taken over from {job.username}")
+    why = (
+        f"role {job.username} has one of this name, which runs `{job.command}`;"
+        " `jobwarden apply --take-over` replaces it"
+    )
     return Change("schedule", name, "foreign", old, new, why)
 
 
@@ -107,16 +105,27 @@ def _wanted_row(wanted: Declared, observed: Observed) -> dict[str, Any]:
 def _ours(
     name: str,
     job: CronJob,
-    row: Mapping[str, Any],
+    observed: Observed,
     ledger: LedgerSchedule | None,
     wanted: Declared,
     wishes: Wishes,
 ) -> Change:
+    row = _wanted_row(wanted, observed)
     off = {key: getattr(job, key) for key, value in row.items() if getattr(job, key) != value}
     if not job.active and wishes.resume:
         off["active"] = False
         row = {**row, "active": True}
     new = {key: row[key] for key in off}
+    if (
+        off.keys() & PLACE
+        and not job.active
+        and not wishes.resume
+        and not observed.server.superuser
+    ):
+        # A new row would be awake, and only a superuser could put it to sleep again.
+        why = "paused by hand, and in the wrong place; `jobwarden apply --resume` mends both"
+        old, new = {"active": False, **off}, {"active": False, **new}
+        return Change("schedule", name, "paused", old, new, why)
     if off:
         why = _why(ledger, job) + ("" if job.active or wishes.resume else "; it stays paused")
         return Change("schedule", name, "update", off, new, why)

@@ -13,10 +13,17 @@ from typing import Any
 
 RUNNER = "jobwarden_runner"
 
+# Columns of cron.job that are set when a row is made, and by nothing that a plain role may call.
+PLACE = frozenset({"database", "nodename", "nodeport"})
+
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The server and the role that looked."""
+    """The server and the role that looked.
+
+    ``rds``: RDS or Aurora, by its role rds_superuser, which has no superuser's rights but creates
+    what AWS allows; ``rds_superuser``: the role that looked is a member.
+    """
 
     version_num: int
     in_recovery: bool
@@ -28,6 +35,8 @@ class Server:
     creates_schemas: bool
     sees_every_cron_job: bool
     launcher: tuple[str | None, ...]
+    rds: bool = False
+    rds_superuser: bool = False
 
     @property
     def major(self) -> int:
@@ -64,6 +73,7 @@ class Table:
     indexes: Mapping[str, bool]
     triggers: tuple[str, ...]
     unindexed_children: tuple[str, ...]
+    owner_superuser: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +145,7 @@ class Observed:
     running: Mapping[str, int] | None
     runner_connects: bool = True
     connect_to_grant: bool = True
+    creates_in_schema: bool = True
     strays: tuple[tuple[str, str], ...] = ()
 
     def setting(self, name: str) -> str | None:
@@ -166,6 +177,7 @@ def parse(document: str) -> Observed:
         running=doc["running"],
         runner_connects=doc["connect_grants"]["runner"],
         connect_to_grant=doc["connect_grants"]["to_grant"],
+        creates_in_schema=doc["creates_in_schema"],
         strays=tuple((schema, name) for schema, name in doc["strays"]),
     )
 
@@ -182,6 +194,8 @@ def _server(doc: Mapping[str, Any]) -> Server:
         creates_schemas=doc["creates_schemas"],
         sees_every_cron_job=doc["sees_every_cron_job"],
         launcher=tuple(doc["launcher"] or ()),
+        rds=doc["rds"],
+        rds_superuser=doc["rds_superuser"],
     )
 
 
@@ -197,6 +211,7 @@ def _table(doc: Mapping[str, Any] | None) -> Table | None:
         indexes=doc["indexes"],
         triggers=tuple(doc["triggers"]),
         unindexed_children=tuple(doc["unindexed_children"]),
+        owner_superuser=doc["owner_superuser"],
     )
 
 

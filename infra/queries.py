@@ -16,3 +16,21 @@ LAST_RUN = (
     "SELECT r.kind, r.outcome, r.changed, r.skipped, r.poisoned, r.sqlstate, r.message,"
     " r.started_at, r.ended_at FROM jobwarden.run AS r WHERE r.kind = %s ORDER BY r.id DESC LIMIT 1"
 )
+
+# A dry run as the schedules' role: nothing is written, and nothing is waited for.
+AS_RUNNER = (
+    "SET TRANSACTION READ ONLY",
+    "SET LOCAL lock_timeout = '1s'",
+    "SET LOCAL statement_timeout = '5s'",
+    "SET LOCAL ROLE jobwarden_runner",
+    "SET LOCAL search_path = pg_catalog",
+)
+MAY_CALL = (
+    "SELECT pg_catalog.count(*), pg_catalog.bool_or("
+    "pg_catalog.has_schema_privilege(r.oid, n.oid, 'USAGE')"
+    " AND pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE'))"
+    " FROM pg_catalog.pg_proc AS p"
+    " JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace"
+    " JOIN pg_catalog.pg_roles AS r ON r.rolname = %s"
+    " WHERE p.prokind = 'p' AND n.nspname = %s AND p.proname = %s"
+)

@@ -6,7 +6,9 @@ Texts only. ``db`` carries them by psycopg, ``box`` by psql; neither writes SQL 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +26,12 @@ TERMINAL_INDEX = "jobwarden_terminal_idx"
 # Counts up with each release whose SQL differs, so that an older one does not undo a newer one.
 RELEASE = 1
 
+# Not in public, where 1.4 would go by itself: whoever drops that schema would drop all schedules.
+_EXTENSION = "CREATE EXTENSION IF NOT EXISTS pg_cron WITH SCHEMA pg_catalog"
+
+_DOLLARS = re.compile(r"\$[a-z]*\$")
+_OURS = re.compile(r"\bjobwarden\.([a-z_]+)")
+
 LOCK = "SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext('jobwarden.apply'))"
 UNLOCK = "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtext('jobwarden.apply'))"
 
@@ -34,6 +42,10 @@ class Statements:
 
     alone: tuple[str, ...]
     together: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        """Tell whether there is anything to run."""
+        return bool(self.alone or self.together)
 
 
 @functools.cache
@@ -61,7 +73,7 @@ def render(environment: Environment) -> Rendered:
     return Rendered(
         release=RELEASE,
         sources={
-            name: source(name).format_map(names) if name in {ADAPTER, GUARD} else source(name)
+            name: _filled(source(name), names) if name in {ADAPTER, GUARD} else source(name)
             for name in wanted
         },
         indexes=_indexes(names),
@@ -69,11 +81,11 @@ def render(environment: Environment) -> Rendered:
 
 
 def _names(jobs: Jobs) -> dict[str, str]:
-    table = qualified(jobs.table.schema, jobs.table.name)
-    columns, states = jobs.columns.model_dump(), jobs.states.model_dump()
+    # The values themselves: a dump would write names as the environment file does, in quotes.
+    columns, states = dict(jobs.columns), dict(jobs.states)
     return {
-        "table": table,
-        "table_literal": literal(table),
+        "table": qualified(jobs.table.schema, jobs.table.name),
+        "table_literal": literal(qualified(jobs.table.schema, jobs.table.name)),
         "schema": ident(jobs.table.schema),
         "queued_index": ident(
             f"{jobs.table.name.encode()[:50].decode(errors='ignore')}_queued_idx"
@@ -81,6 +93,16 @@ def _names(jobs: Jobs) -> dict[str, str]:
         **{key: ident(name) for key, name in columns.items()},
         **{key: literal(text) for key, text in states.items()},
     }
+
+
+def _filled(text: str, names: Mapping[str, str]) -> str:
+    """Put the names in. Bodies get another dollar quote where a name would end the usual one."""
+    told = " ".join(names.values())
+    for usual in set(_DOLLARS.findall(text)):
+        if usual in told:
+            others = (f"$jobwarden{number}$" for number in itertools.count())
+            text = text.replace(usual, next(other for other in others if other not in told + text))
+    return text.format_map(names)
 
 
 def _indexes(names: dict[str, str]) -> dict[str, str]:
@@ -93,13 +115,8 @@ def _indexes(names: dict[str, str]) -> dict[str, str]:
 def observe(environment: Environment) -> str:
     """The one read-only round trip; its answer is for ``observed.parse``."""
     table = environment.jobs.table
-    return source("observe").format_map(
-        {
-            "schema_name": literal(table.schema),
-            "table_name": literal(table.name),
-            "objects": source("objects"),
-        }
-    )
+    names = {"schema_name": literal(table.schema), "table_name": literal(table.name)}
+    return _filled(source("observe"), names | {"objects": source("objects")})
 
 
 def statements(plan: Plan, observed: Observed, changes: Iterable[Change]) -> Statements:
@@ -112,13 +129,9 @@ def statements(plan: Plan, observed: Observed, changes: Iterable[Change]) -> Sta
     sql = [change for change in writes if change.kind in {"sql", "object"}]
     together = [
         *_sources(plan, sql),
-        *([] if observed.table else [_create_index(plan, change.name) for change in indexes]),
+        *(() if observed.table else (text for each in indexes for text in _at_once(plan, each))),
         *(text for change in writes if change.kind == "policy" for text in _policy(plan, change)),
-        *(
-            "CREATE EXTENSION IF NOT EXISTS pg_cron"
-            for change in writes
-            if change.kind == "extension"
-        ),
+        *(_EXTENSION for change in writes if change.kind == "extension"),
         *sqltext_schedules.statements(plan, observed, writes),
         *(_record(plan) if sql else ()),
     ]
@@ -148,7 +161,17 @@ def _create_index(plan: Plan, name: str, how: str = "") -> str:
     return f"CREATE INDEX {how}IF NOT EXISTS {ident(name)} {plan.rendered.indexes[name]}"
 
 
+def _at_once(plan: Plan, change: Change) -> Iterator[str]:
+    if change.action == "delete":
+        yield f"DROP INDEX IF EXISTS {qualified(change.old['schema'], change.name)}"
+    else:
+        yield _create_index(plan, change.name)
+
+
 def _rebuild(plan: Plan, change: Change) -> Iterator[str]:
+    if change.action == "delete":
+        yield f"DROP INDEX CONCURRENTLY IF EXISTS {qualified(change.old['schema'], change.name)}"
+        return
     if change.action == "update":
         schema = plan.environment.jobs.table.schema
         yield f"DROP INDEX CONCURRENTLY IF EXISTS {qualified(schema, change.name)}"
@@ -179,4 +202,16 @@ def _record(plan: Plan) -> Iterator[str]:
             "ON CONFLICT (name) DO UPDATE SET body = excluded.body, release = excluded.release"
         )
     yield "DELETE FROM jobwarden.object"
-    yield f"INSERT INTO jobwarden.object (kind, name, fingerprint)\n{source('objects')}"
+    # Definitions are spelled by the path; a look sets the same one.
+    yield "SET LOCAL search_path = pg_catalog"
+    yield (
+        "INSERT INTO jobwarden.object (kind, name, fingerprint)\n"
+        f"SELECT o.kind, o.name, o.fingerprint FROM (\n{source('objects')}) AS o\n"
+        "WHERE o.kind = 'trigger'"
+        f" OR pg_catalog.split_part(o.name, '(', 1) IN ({', '.join(map(literal, _made(plan)))})"
+    )
+
+
+def _made(plan: Plan) -> list[str]:
+    """The names in our schema that the files speak of. What else is there is not ours."""
+    return sorted({name for text in plan.rendered.sources.values() for name in _OURS.findall(text)})

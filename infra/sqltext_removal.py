@@ -7,25 +7,30 @@ from __future__ import annotations
 
 from infra.observed import RUNNER, Observed
 from infra.plan import Plan
-from infra.quoting import ident, qualified
+from infra.quoting import ident, literal, qualified
 
-# What is not ours and would go with our schema: objects somebody made in it, and views and
-# foreign keys elsewhere that look into it.
-STRANGERS = """
+# What is not ours and would go with our schema: views, foreign keys, functions, defaults, triggers
+# and publications elsewhere that need something in it.
+STRANGERS = r"""
 WITH ours AS (
-  SELECT c.oid FROM pg_catalog.pg_class c
-  WHERE c.relnamespace = pg_catalog.to_regnamespace('jobwarden')
+  SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS classid, c.oid AS objid
+  FROM pg_catalog.pg_class c WHERE c.relnamespace = pg_catalog.to_regnamespace('jobwarden')
+  UNION ALL
+  SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, p.oid
+  FROM pg_catalog.pg_proc p WHERE p.pronamespace = pg_catalog.to_regnamespace('jobwarden')
+  UNION ALL
+  SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, t.oid
+  FROM pg_catalog.pg_type t WHERE t.typnamespace = pg_catalog.to_regnamespace('jobwarden')
 )
-SELECT DISTINCT v.oid::regclass::text AS name
+SELECT DISTINCT who.type || ' ' || who.identity AS name
 FROM pg_catalog.pg_depend d
-JOIN ours ON ours.oid = d.refobjid AND d.refclassid = 'pg_catalog.pg_class'::regclass
-JOIN pg_catalog.pg_rewrite w ON w.oid = d.objid AND d.classid = 'pg_catalog.pg_rewrite'::regclass
-JOIN pg_catalog.pg_class v ON v.oid = w.ev_class
-WHERE v.relnamespace <> pg_catalog.to_regnamespace('jobwarden')
-UNION
-SELECT DISTINCT k.conrelid::regclass::text
-FROM pg_catalog.pg_constraint k JOIN ours ON ours.oid = k.confrelid
-WHERE k.contype = 'f' AND k.conrelid NOT IN (SELECT ours.oid FROM ours)
+JOIN ours ON ours.classid = d.refclassid AND ours.objid = d.refobjid
+CROSS JOIN LATERAL pg_catalog.pg_identify_object(d.classid, d.objid, d.objsubid) AS who
+CROSS JOIN LATERAL pg_catalog.pg_identify_object_as_address(d.classid, d.objid, 0) AS place
+WHERE d.deptype IN ('n', 'a') AND (
+  who.type = 'publication relation'
+  OR COALESCE(who.schema, place.object_names[1]) IS DISTINCT FROM 'jobwarden'
+) AND NOT (who.type = 'trigger' AND place.object_names[3] LIKE 'jobwarden\_%')
 ORDER BY 1
 """
 
@@ -39,13 +44,18 @@ def inside(observed: Observed) -> tuple[str, ...]:
 
 def removal(plan: Plan, observed: Observed) -> tuple[str, ...]:
     """What removes ours, for one transaction; empty where nothing of ours is there."""
-    return (*_schedules(observed), *_on_the_table(plan, observed), *_schema(observed))
+    return (*ending(observed), *_on_the_table(plan, observed), *_schema(observed))
 
 
-def _schedules(observed: Observed) -> tuple[str, ...]:
-    ledger = observed.ledger.schedules.values() if observed.ledger else ()
-    jobids = {entry.jobid for entry in ledger if entry.jobid is not None}
-    held = [job for job in observed.jobs or () if job.jobid in jobids and job.username == RUNNER]
+def ending(observed: Observed) -> tuple[str, ...]:
+    """What ends our schedules and nothing else; empty where pg_cron holds none."""
+    ledger = observed.ledger.schedules if observed.ledger else {}
+    jobids = {entry.jobid for entry in ledger.values()}
+    held = [
+        job
+        for job in observed.jobs or ()
+        if job.username == RUNNER and (job.jobid in jobids or job.name in ledger)
+    ]
     if not held:
         return ()
     calls = [f"SELECT cron.unschedule({job.jobid})" for job in held]
@@ -53,8 +63,9 @@ def _schedules(observed: Observed) -> tuple[str, ...]:
 
 
 def _on_the_table(plan: Plan, observed: Observed) -> tuple[str, ...]:
+    strays = (f"DROP INDEX {qualified(*stray)}" for stray in observed.strays)
     if observed.table is None:
-        return ()
+        return tuple(strays)
     name = plan.environment.jobs.table
     table = qualified(name.schema, name.name)
     triggers = [trigger for trigger in observed.table.triggers if trigger.startswith("jobwarden_")]
@@ -62,8 +73,33 @@ def _on_the_table(plan: Plan, observed: Observed) -> tuple[str, ...]:
     return (
         *(f"DROP TRIGGER {ident(trigger)} ON {table}" for trigger in triggers),
         *(f"DROP INDEX {qualified(name.schema, index)}" for index in indexes),
+        *strays,
     )
 
 
 def _schema(observed: Observed) -> tuple[str, ...]:
     return ("DROP SCHEMA jobwarden CASCADE",) if observed.installed else ()
+
+
+# For psql, where no second question can be asked before the statements go.
+REFUSE_STRANGERS = f"""DO $$
+DECLARE v_names text := (SELECT pg_catalog.string_agg(s.name, ', ') FROM ({STRANGERS}) AS s);
+BEGIN
+  IF v_names IS NOT NULL THEN
+    RAISE EXCEPTION 'not ours, and would go with schema jobwarden: %', v_names;
+  END IF;
+END $$"""
+
+# The ledger no longer names jobs of pg_cron: something else does the work.
+FORGET_JOBS = "UPDATE jobwarden.schedule SET jobid = NULL"
+
+
+def ending_as_rows(observed: Observed) -> tuple[str, ...]:
+    """The same where pg_cron's library is not loaded, so that its functions and trigger fail."""
+    ledger = observed.ledger.schedules.values() if observed.ledger else ()
+    jobids = ", ".join(str(entry.jobid) for entry in ledger if entry.jobid is not None)
+    return (
+        "SET LOCAL session_replication_role = replica",
+        f"DELETE FROM cron.job WHERE username = {literal(RUNNER)} AND jobid IN ({jobids or 'NULL'})",
+        "SET LOCAL session_replication_role = origin",
+    )

@@ -10,23 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from infra.changes import Change
-from infra.observed import RUNNER, CronJob, Observed
+from infra.observed import PLACE, RUNNER, CronJob, Observed
 from infra.plan import Plan
 from infra.quoting import ident, interval, literal
-
-_PLACE = {"database", "nodename", "nodeport"}
 
 
 def statements(plan: Plan, observed: Observed, changes: tuple[Change, ...]) -> Iterator[str]:
     """What makes the schedule changes, and keeps the ledger true."""
     schedules = [change for change in changes if change.kind == "schedule"]
-    if any(change.waits is None for change in schedules) and not observed.runner_cron_usage:
-        yield f"GRANT USAGE ON SCHEMA cron TO {ident(RUNNER)}"
+    if any(change.waits is None for change in schedules):
+        yield from _grants(observed)
     for change in schedules:
         if change.action == "delete":
             yield from _end(observed, change)
         else:
             yield from _converge(plan, observed, change)
+
+
+def _grants(observed: Observed) -> Iterator[str]:
+    if not observed.runner_cron_usage:
+        yield f"GRANT USAGE ON SCHEMA cron TO {ident(RUNNER)}"
+    if not observed.runner_connects:
+        yield f"GRANT CONNECT ON DATABASE {ident(observed.server.database)} TO {ident(RUNNER)}"
 
 
 def _converge(plan: Plan, observed: Observed, change: Change) -> Iterator[str]:
@@ -39,8 +44,6 @@ def _converge(plan: Plan, observed: Observed, change: Change) -> Iterator[str]:
         return
     job = _held(observed, change.name)
     if change.action == "create" or job is None:
-        if change.old:  # taken over from another role, in this same transaction
-            yield f"SELECT cron.unschedule({int(change.old['jobid'])})"
         yield from _schedule(plan, change.name)
     else:
         yield from _update(plan, observed, change, job)
@@ -50,15 +53,14 @@ def _converge(plan: Plan, observed: Observed, change: Change) -> Iterator[str]:
 def _update(plan: Plan, observed: Observed, change: Change, job: CronJob) -> Iterator[str]:
     off = set(change.new)
     wake = "active" in off
-    if off & _PLACE or (wake and not observed.server.superuser):
-        # Host, port and database are set when a row is made and by nothing else.
+    if off & PLACE or (wake and not observed.server.superuser):
         yield from _as_runner(f"SELECT cron.unschedule({job.jobid})")
         yield from _schedule(plan, change.name)
         if not job.active and not wake:
             yield _pause(change.name)
     elif off & {"schedule", "command"}:
         yield from _schedule(plan, change.name)
-    if wake and observed.server.superuser and not off & _PLACE:
+    if wake and observed.server.superuser and not off & PLACE:
         yield f"SELECT cron.alter_job({job.jobid}, active := true)"
 
 
@@ -86,19 +88,32 @@ def _jobid(name: str) -> str:
 
 
 def _write_down(plan: Plan, name: str, *, carried: bool) -> str:
+    """Keep the ledger true. One that waits keeps its job, which pg_cron may still hold."""
     wanted = plan.schedules[name]
     jobid = _jobid(name) if carried else "NULL"
+    held = ", jobid = excluded.jobid" if carried else ""
     return (
         "INSERT INTO jobwarden.schedule (name, schedule, command, every, jobid) VALUES "
         f"({literal(name)}, {literal(wanted.schedule)}, {literal(wanted.command)},"
         f" {interval(wanted.every)}, {jobid}) "
         "ON CONFLICT (name) DO UPDATE SET schedule = excluded.schedule, command = excluded.command,"
-        " every = excluded.every, jobid = excluded.jobid"
+        f" every = excluded.every{held}"
     )
+
+
+def _take_over(observed: Observed, change: Change) -> Iterator[str]:
+    """End a copy of another role's, in the transaction that makes ours."""
+    if not observed.server.superuser:
+        yield f"SET LOCAL ROLE {ident(change.old['username'])}"
+    yield f"SELECT cron.unschedule({int(change.old['jobid'])})"
+    yield "RESET ROLE"
 
 
 def _end(observed: Observed, change: Change) -> Iterator[str]:
     if change.waits is not None:
+        return
+    if "username" in change.old:
+        yield from _take_over(observed, change)
         return
     if any(
         job.jobid == change.old["jobid"] and job.username == RUNNER for job in observed.jobs or ()
@@ -110,3 +125,9 @@ def _end(observed: Observed, change: Change) -> Iterator[str]:
 def _held(observed: Observed, name: str) -> CronJob | None:
     jobs = observed.jobs or ()
     return next((job for job in jobs if job.name == name and job.username == RUNNER), None)
+
+
+def probe(name: str, schedule: str) -> str:
+    """Register a schedule that only shows whether schedules of the runner fire; answers its id."""
+    values = ", ".join(literal(text) for text in (name, schedule, "SELECT 1"))
+    return f"SELECT cron.schedule({values}) AS jobid"

@@ -45,9 +45,9 @@ BEGIN
     SELECT FROM pg_catalog.pg_db_role_setting s
     JOIN pg_catalog.pg_roles r ON r.oid = s.setrole
     WHERE r.rolname = 'jobwarden_runner' AND s.setdatabase = 0
-      AND s.setconfig @> ARRAY['search_path=pg_catalog', 'lock_timeout=5s', 'statement_timeout=30min']
+      AND s.setconfig @> ARRAY['search_path=pg_catalog, pg_temp', 'lock_timeout=5s', 'statement_timeout=30min']
   ) THEN
-    ALTER ROLE jobwarden_runner SET search_path = pg_catalog;
+    ALTER ROLE jobwarden_runner SET search_path = pg_catalog, pg_temp;
     ALTER ROLE jobwarden_runner SET lock_timeout = '5s';
     ALTER ROLE jobwarden_runner SET statement_timeout = '30min';
   END IF;
@@ -79,6 +79,7 @@ CREATE TABLE IF NOT EXISTS jobwarden.run (
 );
 CREATE INDEX IF NOT EXISTS run_kind_idx ON jobwarden.run (kind, id DESC);
 CREATE INDEX IF NOT EXISTS run_ended_at_idx ON jobwarden.run (ended_at);
+CREATE INDEX IF NOT EXISTS run_open_idx ON jobwarden.run (kind) WHERE outcome = 'running';
 
 -- One row per failed job, whoever failed it. `code` is what alerts are routed by.
 CREATE TABLE IF NOT EXISTS jobwarden.event (

@@ -6,30 +6,32 @@
 --        expressions over literal states, so that the partial indexes match through it.
 -- Who:   the sweep and the cleanup read and write jobwarden.job; your workers use the table.
 
-CREATE TABLE IF NOT EXISTS {table} (
-  {id}            uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),
-  {action}        text NOT NULL,
-  {status}        text NOT NULL DEFAULT {queued}
-                  CHECK ({status} IN ({queued}, {running}, {done}, {failed})),
-  payload         jsonb NOT NULL DEFAULT '{{}}',
-  result          jsonb,
-  {error}         jsonb,
-  worker          text,                     -- who runs it, if the worker says so
-  created_at      timestamptz NOT NULL DEFAULT pg_catalog.now(),
-  {started_at}    timestamptz,
-  {completed_at}  timestamptz
-);
-CREATE INDEX IF NOT EXISTS {queued_index} ON {table} (created_at) WHERE {status} = {queued};
-
--- A superuser who applies gives the table to the database's owner, whose migrations must go on
--- working; anybody else keeps what they made. Only a table that was just made: it has no view yet.
+-- A table that is there already is left as it is: its owner and its own indexes are not our business.
+-- A superuser who applies gives a new one to the database's owner, whose migrations must go on
+-- working; anybody else keeps what they made.
 DO $$
 DECLARE
   v_owner text := (SELECT d.datdba::regrole::text FROM pg_catalog.pg_database d
                    WHERE d.datname = pg_catalog.current_database());
 BEGIN
-  IF pg_catalog.to_regclass('jobwarden.job') IS NULL
-     AND (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) THEN
+  IF pg_catalog.to_regclass({table_literal}) IS NOT NULL THEN
+    RETURN;
+  END IF;
+  CREATE TABLE {table} (
+    {id}            uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),
+    {action}        text NOT NULL,
+    {status}        text NOT NULL DEFAULT {queued}
+                    CHECK ({status} IN ({queued}, {running}, {done}, {failed})),
+    payload         jsonb NOT NULL DEFAULT '{{}}',
+    result          jsonb,
+    {error}         jsonb,
+    worker          text,                     -- who runs it, if the worker says so
+    created_at      timestamptz NOT NULL DEFAULT pg_catalog.now(),
+    {started_at}    timestamptz,
+    {completed_at}  timestamptz
+  );
+  CREATE INDEX IF NOT EXISTS {queued_index} ON {table} (created_at) WHERE {status} = {queued};
+  IF (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) THEN
     EXECUTE pg_catalog.format('ALTER TABLE %s OWNER TO %s', {table_literal}::regclass, v_owner);
   END IF;
 END
@@ -56,7 +58,14 @@ DECLARE
   v_owner text := (SELECT c.relowner::regrole::text FROM pg_catalog.pg_class c
                    WHERE c.oid = {table_literal}::regclass);
 BEGIN
-  EXECUTE pg_catalog.format('ALTER VIEW jobwarden.job OWNER TO %s', v_owner);
+  IF pg_catalog.has_schema_privilege(v_owner::regrole, 'jobwarden', 'CREATE') THEN
+    EXECUTE pg_catalog.format('ALTER VIEW jobwarden.job OWNER TO %s', v_owner);
+  ELSE
+    -- A new owner must be allowed to create here, but for the moment of the change only.
+    EXECUTE pg_catalog.format('GRANT CREATE ON SCHEMA jobwarden TO %s', v_owner);
+    EXECUTE pg_catalog.format('ALTER VIEW jobwarden.job OWNER TO %s', v_owner);
+    EXECUTE pg_catalog.format('REVOKE CREATE ON SCHEMA jobwarden FROM %s', v_owner);
+  END IF;
 END
 $$;
 

@@ -3,7 +3,8 @@
 -- What:  lookups over jobwarden.policy, and the distinct actions of the running and the finished.
 -- Why:   limits are data: changing one never changes a schedule's command, and holds at once for
 --        jobs that run already. The actions are found by hopping along the partial index, one
---        probe each, so that a sweep costs as much as there are actions, not jobs.
+--        probe each, so that a sweep costs as much as there are actions, not jobs. A hop comes
+--        down to the newest job of an action: the old end is full of those that went.
 -- Who:   stuck() and expired().
 
 -- The row of an action, or the one of '*'. No row at all: never rescued, kept for ever.
@@ -18,10 +19,11 @@ CREATE OR REPLACE FUNCTION jobwarden.running_actions() RETURNS SETOF text
 LANGUAGE sql STABLE SECURITY DEFINER ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
   WITH RECURSIVE hop AS (
-    (SELECT j.action FROM jobwarden.job j WHERE j.is_running ORDER BY j.action LIMIT 1)
+    (SELECT j.action FROM jobwarden.job j WHERE j.is_running
+     ORDER BY j.action DESC, j.started_at DESC LIMIT 1)
     UNION ALL
-    SELECT (SELECT j.action FROM jobwarden.job j
-            WHERE j.is_running AND j.action > hop.action ORDER BY j.action LIMIT 1)
+    SELECT (SELECT j.action FROM jobwarden.job j WHERE j.is_running AND j.action < hop.action
+            ORDER BY j.action DESC, j.started_at DESC LIMIT 1)
     FROM hop WHERE hop.action IS NOT NULL
   )
   SELECT hop.action FROM hop WHERE hop.action IS NOT NULL
@@ -31,10 +33,11 @@ CREATE OR REPLACE FUNCTION jobwarden.finished_actions() RETURNS SETOF text
 LANGUAGE sql STABLE SECURITY DEFINER ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
   WITH RECURSIVE hop AS (
-    (SELECT j.action FROM jobwarden.job j WHERE j.is_terminal ORDER BY j.action LIMIT 1)
+    (SELECT j.action FROM jobwarden.job j WHERE j.is_terminal
+     ORDER BY j.action DESC, j.completed_at DESC LIMIT 1)
     UNION ALL
-    SELECT (SELECT j.action FROM jobwarden.job j
-            WHERE j.is_terminal AND j.action > hop.action ORDER BY j.action LIMIT 1)
+    SELECT (SELECT j.action FROM jobwarden.job j WHERE j.is_terminal AND j.action < hop.action
+            ORDER BY j.action DESC, j.completed_at DESC LIMIT 1)
     FROM hop WHERE hop.action IS NOT NULL
   )
   SELECT hop.action FROM hop WHERE hop.action IS NOT NULL

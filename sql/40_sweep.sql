@@ -46,35 +46,40 @@ AS $$
 $$;
 
 -- What is written on a rescued job. The first two keys are the whole contract with clients; the
--- rest is evidence, its times in UTC whatever zone the caller lives in.
+-- rest is evidence. Without a SET clause, so that it becomes part of the statement that calls it.
 CREATE OR REPLACE FUNCTION jobwarden.timeout_error(
-  p_action text, p_worker text, p_started_at timestamptz, p_timeout interval, p_now timestamptz)
+  p_action text, p_worker text, p_started_at timestamptz, p_limit text, p_now timestamptz)
 RETURNS jsonb
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
+LANGUAGE sql STABLE
 AS $$
-  SELECT jsonb_build_object(
+  SELECT pg_catalog.jsonb_build_object(
     'code', 'watchdog_timeout',
-    'message', 'worker timed out (running >' || jobwarden.human(p_timeout) || ')',
+    'message', 'worker timed out (running >' || p_limit || ')',
     'action', p_action,
     'worker', p_worker,
     'started_at', p_started_at,
-    'limit', jobwarden.human(p_timeout),
+    'limit', p_limit,
     'swept_at', p_now)
 $$;
 
 -- Fails the next p_limit due jobs after the cursor in one statement. A job whose row is locked is
--- left for the next sweep; one that changed since it was picked is left alone.
+-- left for the next sweep; one that changed since it was picked is left alone. The state is asked in
+-- a way that fits no partial index: each row is to be found by its key. Times are written in UTC.
 CREATE OR REPLACE FUNCTION jobwarden.rescue(
   p_now timestamptz, p_limit int,
   INOUT p_after_started timestamptz, INOUT p_after_id uuid, OUT due bigint, OUT changed bigint)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET timezone = 'UTC'
 AS $$
   WITH due AS MATERIALIZED (
     SELECT s.* FROM jobwarden.stuck(p_now, p_limit, p_after_started, p_after_id) AS s
+  ), spelled AS MATERIALIZED (
+    SELECT d.timeout, jobwarden.human(d.timeout) AS text FROM (SELECT DISTINCT due.timeout FROM due) AS d
   ), locked AS MATERIALIZED (
-    SELECT j.id, due.timeout
-    FROM due JOIN jobwarden.job j ON j.id = due.id
-    WHERE j.is_running AND j.started_at = due.started_at
+    SELECT j.id, spelled.text AS timeout
+    FROM due
+    JOIN spelled ON spelled.timeout = due.timeout
+    JOIN jobwarden.job j ON j.id = due.id
+    WHERE coalesce(j.is_running, false) AND j.started_at = due.started_at
     ORDER BY due.started_at, due.id
     FOR NO KEY UPDATE OF j SKIP LOCKED
   ), changed AS (
@@ -83,7 +88,7 @@ AS $$
         completed_at = p_now,
         error = jobwarden.timeout_error(j.action, j.worker, j.started_at, locked.timeout, p_now)
     FROM locked
-    WHERE j.id = locked.id AND j.is_running
+    WHERE j.id = locked.id AND coalesce(j.is_running, false)
     RETURNING 1
   ), last AS (
     SELECT due.started_at, due.id FROM due ORDER BY due.started_at DESC, due.id DESC LIMIT 1
@@ -268,7 +273,7 @@ AS $$
 $$;
 
 ALTER FUNCTION jobwarden.stuck(timestamptz, int, timestamptz, uuid) OWNER TO jobwarden_owner;
-ALTER FUNCTION jobwarden.timeout_error(text, text, timestamptz, interval, timestamptz) OWNER TO jobwarden_owner;
+ALTER FUNCTION jobwarden.timeout_error(text, text, timestamptz, text, timestamptz) OWNER TO jobwarden_owner;
 ALTER FUNCTION jobwarden.rescue(timestamptz, int, timestamptz, uuid) OWNER TO jobwarden_owner;
 ALTER FUNCTION jobwarden.sweep_batch(timestamptz, int, timestamptz, uuid) OWNER TO jobwarden_owner;
 ALTER FUNCTION jobwarden.start_clocks() OWNER TO jobwarden_owner;

@@ -31,7 +31,8 @@ AS $$
 $$;
 
 -- Deletes the next p_limit expired jobs after the cursor in one statement; the state is checked
--- again on the locked row, and what somebody holds stays for the next cleanup.
+-- again on the locked row, and what somebody holds stays for the next cleanup. It is asked in a way
+-- that fits no partial index: each row is to be found by its key.
 CREATE OR REPLACE FUNCTION jobwarden.discard(
   p_now timestamptz, p_limit int,
   INOUT p_after_completed timestamptz, INOUT p_after_id uuid, OUT due bigint, OUT changed bigint)
@@ -41,10 +42,12 @@ AS $$
     SELECT e.* FROM jobwarden.expired(p_now, p_limit, p_after_completed, p_after_id) AS e
   ), locked AS MATERIALIZED (
     SELECT j.id FROM due JOIN jobwarden.job j ON j.id = due.id
-    WHERE j.is_terminal AND j.completed_at = due.completed_at
+    WHERE coalesce(j.is_terminal, false) AND j.completed_at = due.completed_at
     FOR UPDATE OF j SKIP LOCKED
   ), changed AS (
-    DELETE FROM jobwarden.job j USING locked WHERE j.id = locked.id AND j.is_terminal RETURNING 1
+    DELETE FROM jobwarden.job j USING locked
+    WHERE j.id = locked.id AND coalesce(j.is_terminal, false)
+    RETURNING 1
   ), last AS (
     SELECT due.completed_at, due.id FROM due ORDER BY due.completed_at DESC, due.id DESC LIMIT 1
   )

@@ -74,7 +74,7 @@ $$;
 -- level: ok, warning, critical or unknown. hint: what to do about it.
 CREATE OR REPLACE FUNCTION jobwarden.health()
 RETURNS TABLE ("check" text, level text, detail text, hint text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
   WITH clock AS MATERIALIZED (
     SELECT jobwarden.now() AS now, pg_postmaster_start_time() AS server_start
@@ -109,6 +109,9 @@ AS $$
       AND j.status <> jobwarden.failed_state()
   ), last_sweep AS (
     SELECT r.* FROM jobwarden.run r WHERE r.kind = 'sweep' AND r.outcome IN ('ok', 'partial')
+    ORDER BY r.id DESC LIMIT 1
+  ), last_cleanup AS (
+    SELECT r.* FROM jobwarden.run r WHERE r.kind = 'cleanup' AND r.outcome IN ('ok', 'partial')
     ORDER BY r.id DESC LIMIT 1
   ), cut AS (
     SELECT count(*) AS runs, max(r.started_at) AS latest FROM clock, jobwarden.run r
@@ -160,6 +163,12 @@ AS $$
          coalesce((SELECT l.poisoned || ' jobs could not be written: ' || l.message || ' [' || l.sqlstate || ']'
                    FROM last_sweep l WHERE l.poisoned > 0), 'the last sweep could write all it picked'),
          'mend the rule of the table that refuses the write; the next sweep tries again'
+  UNION ALL
+  SELECT 'undeleted',
+         CASE WHEN EXISTS (SELECT FROM last_cleanup l WHERE l.sqlstate IS NOT NULL) THEN 'warning' ELSE 'ok' END,
+         coalesce((SELECT l.poisoned || ' finished jobs could not be deleted: ' || l.message || ' [' || l.sqlstate || ']'
+                   FROM last_cleanup l WHERE l.sqlstate IS NOT NULL), 'the last cleanup could delete all it picked'),
+         'delete what refers to them, or let the reference say ON DELETE CASCADE; the next cleanup tries again'
   UNION ALL
   SELECT 'clocks',
          CASE WHEN running.future + running.no_start = 0 THEN 'ok' ELSE 'warning' END,

@@ -5,7 +5,7 @@
 -- Who:   jobwarden metrics, status and report, by the read-only role.
 
 CREATE OR REPLACE FUNCTION jobwarden.figures() RETURNS TABLE (name text, labels jsonb, value double precision)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
   WITH clock AS MATERIALIZED (SELECT jobwarden.now() AS now),
   running AS MATERIALIZED (SELECT r.* FROM jobwarden.running() AS r),

@@ -5,8 +5,11 @@
 --        read, change or delete a single job in any other way.
 -- Who:   applied last, after all objects are there.
 
-REVOKE ALL ON ALL TABLES IN SCHEMA jobwarden FROM PUBLIC;
-REVOKE ALL ON ALL ROUTINES IN SCHEMA jobwarden FROM PUBLIC;
+-- First nobody may do anything: what somebody granted by hand to a role of ours goes.
+REVOKE ALL ON ALL TABLES IN SCHEMA jobwarden
+FROM PUBLIC, jobwarden_runner, jobwarden_worker, jobwarden_readonly;
+REVOKE ALL ON ALL ROUTINES IN SCHEMA jobwarden
+FROM PUBLIC, jobwarden_runner, jobwarden_worker, jobwarden_readonly;
 
 -- Our functions act on jobs through the view.
 GRANT SELECT, UPDATE, DELETE ON jobwarden.job TO jobwarden_owner;

@@ -20,6 +20,10 @@ DECLARE
                             JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner
                             WHERE n.nspname = 'jobwarden' AND r.rolname = 'jobwarden_owner');
 BEGIN
+  -- The text of the view is read under a lock on the jobs table: somebody's long ALTER ends the look.
+  PERFORM pg_catalog.set_config('lock_timeout', '5s', true);
+  -- Definitions are spelled by the path, so it must be the same for every role that looks.
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
   SELECT pg_catalog.jsonb_build_object('server', pg_catalog.jsonb_build_object(
     'version_num', pg_catalog.current_setting('server_version_num')::int,
     'in_recovery', pg_catalog.pg_is_in_recovery(),
@@ -32,6 +36,10 @@ BEGIN
     'createrole', r.rolcreaterole,
     'creates_schemas', pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'),
     'sees_every_cron_job', r.rolsuper OR r.rolbypassrls OR EXISTS (
+      SELECT FROM pg_catalog.pg_roles s
+      WHERE s.rolname = 'rds_superuser' AND pg_catalog.pg_has_role(r.oid, s.oid, 'USAGE')),
+    'rds', EXISTS (SELECT FROM pg_catalog.pg_roles s WHERE s.rolname = 'rds_superuser'),
+    'rds_superuser', EXISTS (
       SELECT FROM pg_catalog.pg_roles s
       WHERE s.rolname = 'rds_superuser' AND pg_catalog.pg_has_role(r.oid, s.oid, 'USAGE')),
     'launcher', (SELECT pg_catalog.jsonb_agg(a.datname) FROM pg_catalog.pg_stat_activity a
@@ -64,6 +72,7 @@ BEGIN
   SELECT pg_catalog.jsonb_build_object(
     'kind', c.relkind, 'owner', pg_catalog.pg_get_userbyid(c.relowner),
     'owned', pg_catalog.pg_has_role(current_user, c.relowner, 'USAGE'),
+    'owner_superuser', (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.oid = c.relowner),
     'forced_row_security', c.relrowsecurity AND c.relforcerowsecurity,
     'columns', (SELECT pg_catalog.jsonb_object_agg(a.attname, pg_catalog.format_type(a.atttypid, NULL))
                 FROM pg_catalog.pg_attribute a
@@ -83,6 +92,9 @@ BEGIN
   FROM pg_catalog.pg_class c WHERE c.oid = v_table;
   v_doc := v_doc || pg_catalog.jsonb_build_object('table', v_part, 'schema_exists',
     EXISTS (SELECT FROM pg_catalog.pg_namespace n WHERE n.nspname = {schema_name}),
+    'creates_in_schema', EXISTS (
+      SELECT FROM pg_catalog.pg_namespace n
+      WHERE n.nspname = {schema_name} AND pg_catalog.has_schema_privilege(n.oid, 'CREATE')),
     -- Our indexes on a table that an earlier environment named: they hold the names we need.
     'strays', (SELECT COALESCE(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_array(n.nspname, i.relname)
                                                     ORDER BY n.nspname, i.relname), '[]')

@@ -20,6 +20,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="fail, not skip, when a test's need is missing (always so when CI=true)",
     )
+    parser.addoption(
+        "--write-changes",
+        action="store_true",
+        help="rewrite the golden files; look at the diff before you commit it",
+    )
 
 
 def pytest_report_header() -> str:

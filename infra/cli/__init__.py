@@ -207,8 +207,12 @@ def demo(
 
 def main() -> NoReturn:
     """Run a command. A user's mistake ends in a message and an exit code, not a stack trace."""
+    import logging
+
     from infra.errors import InfraError
 
+    # A query cut off by Ctrl-C is told once, by us.
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())
     try:
         code = app(standalone_mode=False)
     except InfraError as error:

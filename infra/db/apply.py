@@ -14,16 +14,18 @@ from dataclasses import dataclass
 
 import psycopg
 
-from infra import checks, sqltext
-from infra.changes import Change, due, pending
+from infra import checks, rights, sqltext
+from infra.changes import Change, due
 from infra.checks import Problem
 from infra.db.connect import connect
 from infra.db.observe import observe
+from infra.db.prove import prove
 from infra.diff import diff
-from infra.diff_schedules import Wishes
+from infra.diff_schedules import COPIES, Wishes
 from infra.errors import InfraError
 from infra.observed import Observed
 from infra.plan import Plan
+from infra.shares import EVERYTHING, Share
 
 LOCK_SECONDS = 60.0
 POLL_SECONDS = 0.1
@@ -60,28 +62,37 @@ def apply(plan: Plan, url: str, wishes: Wishes = Wishes()) -> Result:  # noqa: B
         return apply_on(connection, plan, wishes)
 
 
-def apply_on(connection: psycopg.Connection, plan: Plan, wishes: Wishes) -> Result:
-    """The same on an open connection in autocommit. Raises Refused and psycopg.Error."""
-    found = observe(connection, plan.environment)
+def apply_on(
+    connection: psycopg.Connection, plan: Plan, wishes: Wishes, share: Share = EVERYTHING
+) -> Result:
+    """The same on an open connection in autocommit; only a share of it where one is named.
+
+    Raises Refused and psycopg.Error.
+    """
+    found = share.view(observe(connection, plan.environment))
     _refuse(plan, found)
-    if not due(diff(plan, found, wishes)):
-        return _result(plan, found, (), wishes)
-    refuse_without_rights(found)
-    with _alone(connection):
-        found = observe(connection, plan.environment)
-        changes = due(diff(plan, found, wishes))
-        run(connection, sqltext.statements(plan, found, diff(plan, found, wishes)))
-        return _result(plan, observe(connection, plan.environment), changes, wishes)
+    if not sqltext.statements(plan, found, share.of(diff(plan, found, wishes))):
+        return _result(connection, plan, found, (), wishes, share)
+    refuse_without_rights(plan, found)
+    with alone(connection):
+        found = share.view(observe(connection, plan.environment))
+        _refuse(plan, found)
+        changes = share.of(diff(plan, found, wishes))
+        run(connection, sqltext.statements(plan, found, changes))
+        found = share.view(observe(connection, plan.environment))
+        return _result(connection, plan, found, due(changes), wishes, share)
 
 
 def _refuse(plan: Plan, found: Observed) -> None:
     if problems := checks.faults(plan, found):
         raise Refused(problems)
+    if rights.blind(found):
+        refuse_without_rights(plan, found)
 
 
-def refuse_without_rights(found: Observed) -> None:
+def refuse_without_rights(plan: Plan, found: Observed) -> None:
     """Raise Refused with the grants that are missing, if any is."""
-    if problems := checks.rights(found):
+    if problems := rights.lacking(plan, found):
         raise Refused(problems)
 
 
@@ -97,7 +108,7 @@ def run(connection: psycopg.Connection, statements: sqltext.Statements) -> None:
 
 
 @contextmanager
-def _alone(connection: psycopg.Connection) -> Iterator[None]:
+def alone(connection: psycopg.Connection) -> Iterator[None]:
     """Hold the lock of an apply: tried until it is free, given back whatever happens."""
     give_up = time.monotonic() + LOCK_SECONDS
     while not _try_lock(connection):
@@ -119,22 +130,35 @@ def _try_lock(connection: psycopg.Connection) -> bool:
     return bool(row and row[0])
 
 
-def _result(plan: Plan, found: Observed, changes: tuple[Change, ...], wishes: Wishes) -> Result:
-    after = diff(plan, found, wishes)
-    waits = checks.waiting(found)
-    left = [
-        Problem(
-            f"{change.kind} {change.name}",
-            f"still to be made after the apply ({change.action})",
-            "jobwarden plan",
-        )
-        for change in pending(after)
-        if change.waits is None
-    ]
-    foreign = [
-        Problem(f"schedule {change.name}", change.why, "jobwarden apply --take-over")
-        for change in after
-        if change.action == "foreign"
-    ]
-    problems = (*left, *foreign, *((waits,) if waits else checks.proof(plan, found)))
-    return Result(changes, after, problems, checks.warnings(plan, found), found)
+def _result(
+    connection: psycopg.Connection,
+    plan: Plan,
+    found: Observed,
+    changes: tuple[Change, ...],
+    wishes: Wishes,
+    share: Share,
+) -> Result:
+    after = share.of(diff(plan, found, wishes))
+    problems = [*_left(after)]
+    warnings = [*checks.warnings(plan, found)]
+    if waits := checks.waiting(found):
+        problems += [waits] if plan.schedules else []
+    elif plan.schedules:
+        problems += checks.proof(plan, found)
+        if changes or not wishes.in_place_only:
+            proved = prove(connection, plan)
+            problems += proved.problems
+            warnings += proved.warnings
+    return Result(changes, after, tuple(problems), tuple(warnings), found)
+
+
+def _left(after: tuple[Change, ...]) -> Iterator[Problem]:
+    for change in after:
+        subject = f"{change.kind} {change.name}"
+        if change.action == "foreign":
+            yield Problem(subject, change.why, "jobwarden apply --take-over")
+        elif change.action == "unknown" and change.name != COPIES:
+            yield Problem(subject, f"not known: {change.why}", "connect as a role that may see it")
+        elif change.writes and change.waits is None:
+            text = f"still to be made after the apply ({change.action})"
+            yield Problem(subject, text, "jobwarden plan")

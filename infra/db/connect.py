@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 
 from infra import dburl
 from infra.errors import InfraError
@@ -31,7 +32,7 @@ _HINTS = (
     (r'database ".*" does not exist', "name a database that is there; psql -l lists them"),
     (r'role ".*" does not exist', "name a role that is there, as the user of the URL"),
     (
-        r"could not translate host name|Name or service not known|nodename nor servname",
+        r"could not translate host name|failed to resolve host|(Name or service|nodename) no[tr]",
         "check the host in the URL",
     ),
     (
@@ -54,17 +55,30 @@ def resolve(url: str | None, declared: str | None) -> str:
     return url or declared or os.environ.get("DATABASE_URL") or ""
 
 
+class NoConnection(InfraError):
+    """The server cannot be reached, or does not let this role in."""
+
+
 @contextmanager
-def connect(url: str, *, seconds: int = CONNECT_SECONDS) -> Iterator[psycopg.Connection]:
+def connect(
+    url: str, *, seconds: int = CONNECT_SECONDS, password: str | None = None
+) -> Iterator[psycopg.Connection]:
     """Open a connection in autocommit, and close it. ``seconds`` bounds the attempt.
 
-    Raises InfraError, with what to try, when the server cannot be reached or the statement that
-    was running failed: never psycopg's own error.
+    Raises NoConnection when the server cannot be reached, and InfraError when the statement that
+    was running failed, both with what to try: never psycopg's own error.
     """
     try:
         connection = psycopg.connect(
-            url, autocommit=True, connect_timeout=seconds, application_name="jobwarden"
+            url,
+            password=password,  # None: as libpq finds it
+            autocommit=True,
+            connect_timeout=_each(url, seconds),
+            application_name="jobwarden",
+            client_encoding="utf8",  # what we send, whatever PGCLIENTENCODING says
         )
+    except psycopg.ProgrammingError as error:
+        raise _no_url(url) from error
     except psycopg.Error as error:
         raise _no_connection(error, url) from error
     with connection:
@@ -74,20 +88,48 @@ def connect(url: str, *, seconds: int = CONNECT_SECONDS) -> Iterator[psycopg.Con
             raise _failed(error) from error
 
 
-def _no_connection(error: psycopg.Error, url: str) -> InfraError:
+def _each(url: str, seconds: int) -> int:
+    """Share the time among the hosts of a list, since each is tried for itself."""
+    named = conninfo_to_dict(url)
+    hosts = str(named.get("host") or named.get("hostaddr") or os.environ.get("PGHOST") or "")
+    return max(seconds // (hosts.count(",") + 1), 1)
+
+
+def _no_url(url: str) -> InfraError:
+    """Without libpq's own words, which repeat parts of the URL, the password among them."""
+    return InfraError(
+        f"no connection to {dburl.masked(url)}: it is not a database URL that libpq can read",
+        hint="write it as postgresql://user@host:port/database, with % as %25 and @ as %40",
+    )
+
+
+def _no_connection(error: psycopg.Error, url: str) -> NoConnection:
     text = " ".join(str(error).split())
     hint = next((hint for pattern, hint in _HINTS if re.search(pattern, text)), None)
     where = dburl.masked(url) if url else "the server of libpq's environment"
-    return InfraError(f"no connection to {where}: {text}", hint=hint or "check the URL")
+    return NoConnection(f"no connection to {where}: {text}", hint=hint or "check the URL")
+
+
+# Classes of SQLSTATE after which the session is gone (PostgreSQL manual, appendix A).
+_LOST = ("08", "57P0")
+
+
+def _ours(text: str) -> bool:
+    return "jobwarden." in text
 
 
 def _failed(error: psycopg.Error) -> InfraError:
     text = error.diag.message_primary or " ".join(str(error).split()) or type(error).__name__
+    lost = isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(
+        _LOST
+    )
     if isinstance(error, errors.InsufficientPrivilege):
         hint = error.diag.message_hint or "grant what is missing, or connect as a role that has it"
     elif isinstance(error, errors.LockNotAvailable):
         hint = "something holds the jobs table; end it, or try again when it is quiet"
-    elif isinstance(error, psycopg.OperationalError):
+    elif isinstance(error, errors.UndefinedFunction | errors.UndefinedTable) and _ours(text):
+        hint = "a part of ours is missing: jobwarden apply puts it back"
+    elif lost:
         hint = "the connection was lost; nothing is half-applied. Run it again"
     else:
         hint = error.diag.message_hint or "nothing is half-applied; mend the cause and run it again"

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import psycopg
+
 from infra import checks
-from infra.db.apply import Refused, refuse_without_rights
+from infra.db.apply import Refused, alone, refuse_without_rights, run
 from infra.db.connect import connect
 from infra.db.observe import observe
 from infra.errors import InfraError
 from infra.plan import Plan
+from infra.sqltext import Statements
 from infra.sqltext_removal import STRANGERS, inside, removal
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The statements that take ours away; ``done`` once they ran. Empty: nothing of ours is there."""
+    """The statements that take ours away; ``done`` once they ran. Empty: nothing is there."""
 
     statements: tuple[str, ...]
     done: bool
@@ -28,13 +31,25 @@ def remove(plan: Plan, url: str, *, really: bool) -> Removal:
     stranger's would go too. Nothing is changed then.
     """
     with connect(url) as connection:
-        found = observe(connection, plan.environment)
-        if found.server.in_recovery:
-            raise Refused(checks.faults(plan, found))
-        statements = removal(plan, found)
-        if not statements or not really:
-            return Removal(statements, done=False)
-        refuse_without_rights(found)
+        return remove_on(connection, plan, really=really)
+
+
+def remove_on(connection: psycopg.Connection, plan: Plan, *, really: bool) -> Removal:
+    """The same on an open connection in autocommit. Raises psycopg.Error too."""
+    found = observe(connection, plan.environment)
+    if found.server.in_recovery:
+        raise Refused(checks.faults(plan, found))
+    statements = removal(plan, found)
+    if not statements or not really:
+        return Removal(statements, done=False)
+    refuse_without_rights(plan, found)
+    if found.ledger and not found.ledger.sources:
+        raise InfraError(
+            "nothing was removed: a part of the installation is missing, so that nobody can tell"
+            " what is ours",
+            hint="jobwarden apply, then jobwarden remove",
+        )
+    with alone(connection):
         foreign = [*inside(found), *(row[0] for row in connection.execute(STRANGERS.encode()))]
         if foreign:
             raise InfraError(
@@ -42,7 +57,5 @@ def remove(plan: Plan, url: str, *, really: bool) -> Removal:
                 f"{', '.join(foreign)}",
                 hint="move or drop those yourself, then run it again",
             )
-        with connection.transaction():
-            for text in statements:
-                connection.execute(text.encode())
-        return Removal(statements, done=True)
+        run(connection, Statements((), statements))
+    return Removal(statements, done=True)

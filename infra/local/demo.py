@@ -14,11 +14,20 @@ from infra.errors import InfraError
 from infra.local import servers
 from infra.local.crew import Crew
 from infra.local.jobs import WORKER_ROLE, Job, Jobs, late_write
-from infra.local.orderly import Ended, orderly
+from infra.local.orderly import Ended, Signals, orderly
 from infra.local.scene import Scene
 from infra.local.screen import Screen, document, pairs, quoted
 from infra.local.servers import Server
-from infra.local.stage import ACTIONS, DATABASE, DOOMED, DOOMED_KEPT, KEPT, Stage, set_up
+from infra.local.stage import (
+    ACTIONS,
+    DATABASE,
+    DOOMED,
+    DOOMED_KEPT,
+    KEPT,
+    Stage,
+    new_cluster,
+    set_up,
+)
 from infra.local.worker import FINISH
 
 
@@ -30,8 +39,8 @@ def demo(*, seconds: int, json: bool, server: Server | None = None) -> int:
     """
     screen = Screen(stderr=json)
     try:
-        with orderly():
-            told = _play(screen, server or servers.find_server(), seconds)
+        with orderly() as signals:
+            told = _play(screen, server or servers.find_server(), seconds, signals)
     except Ended as end:
         terminal.talk(f"{end.name}: the private Postgres and its workers are gone")
         return end.exit_code
@@ -41,12 +50,14 @@ def demo(*, seconds: int, json: bool, server: Server | None = None) -> int:
     return 0
 
 
-def _play(screen: Screen, server: Server, seconds: int) -> dict[str, Any]:
+def _play(screen: Screen, server: Server, seconds: int, signals: Signals) -> dict[str, Any]:
     with ExitStack() as stack:
         screen.say(f"Start a private {server}, in a temporary folder, without a network port")
-        stage = set_up(server, seconds, stack)
+        with signals.held():
+            cluster = stack.enter_context(new_cluster(server))
+            crew = stack.enter_context(Crew())
+        stage = set_up(cluster, seconds)
         _show_apply(screen, stage)
-        crew = stack.enter_context(Crew())
         jobs = stack.enter_context(Jobs(stage.url()))
         jobs.make_role()
         if stage.mechanism == "fallback":

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -23,30 +24,56 @@ class Ended(BaseException):
         )
 
 
+class Signals:
+    """What to do when one comes: raise Ended, or let a step that must be whole end first."""
+
+    def __init__(self) -> None:
+        self._holding = False
+        self._came: int | None = None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let what is inside end first, so that nothing it made is lost; a second one breaks in."""
+        self._holding = True
+        try:
+            yield
+        finally:
+            self._holding = False
+        if self._came is not None:
+            self._end(self._came)
+
+    def come(self, number: int, _frame: FrameType | None) -> None:
+        """Take a signal."""
+        if self._holding and self._came is None:
+            self._came = number
+        else:
+            self._end(number)
+
+    def _end(self, number: int) -> NoReturn:
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise Ended(number)
+
+
 @contextmanager
-def orderly() -> Iterator[None]:
+def orderly() -> Iterator[Signals]:
     """Turn Ctrl-C, TERM and HUP into Ended, once; later ones do not disturb the clearing up.
 
     Those that the caller ignores (nohup, a shell's background) stay ignored.
     """
+    signals = Signals()
     before = {each: signal.getsignal(each) for each in _SIGNALS}
     # A query that is cut off is no news here, and its connection goes anyway.
     logging.getLogger("psycopg").addHandler(logging.NullHandler())
     ours = [each for each, handler in before.items() if handler is not signal.SIG_IGN]
     for each in ours:
-        signal.signal(each, _end)
+        signal.signal(each, signals.come)
     try:
         with _without_libpq_settings():
-            yield
+            yield signals
     finally:
         for each in ours:
             signal.signal(each, before[each])
-
-
-def _end(number: int, _frame: FrameType | None) -> None:
-    for each in _SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
-    raise Ended(number)
 
 
 @contextmanager

@@ -126,7 +126,7 @@ class Scene:
     def _doing(self, name: str, look: Look) -> str:
         action = look.busy.get(name)
         if name == self._victim:
-            return "killed; its job still runs" if action else "killed; its job is failed"
+            return "killed; its row says running" if action else "killed; its row says failed"
         return action or "waits for a job"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -43,15 +42,20 @@ class Stage:
         return self.cluster.url(DATABASE, user)
 
 
-def set_up(server: Server, seconds: int, stack: ExitStack) -> Stage:
-    """Start a server, which goes with ``stack``, and apply. ``seconds``: the shortest limit.
+def new_cluster(server: Server) -> Cluster:
+    """Start a server for the demo. Not durable, since nothing of it is to last: it starts sooner.
 
-    Raises InfraError when the server does not start or a schedule would not fire.
+    Raises InfraError when it does not start.
     """
-    cluster = stack.enter_context(
-        # Not durable, since nothing of it is to last; so it starts much sooner.
-        Cluster.create(server, database=DATABASE, pg_cron=server.has_pg_cron, durable=False)
-    )
+    return Cluster.create(server, database=DATABASE, pg_cron=server.has_pg_cron, durable=False)
+
+
+def set_up(cluster: Cluster, seconds: int) -> Stage:
+    """Apply an environment. ``seconds``: the shortest limit in it.
+
+    Raises InfraError when a schedule would not fire.
+    """
+    server = cluster.server
     sweep = how_often(server, seconds)
     plan = _plan(sweep if server.has_pg_cron else cronexpr.parse(_EACH_MINUTE), seconds)
     result = _apply(plan, cluster.url(DATABASE), with_schedules=server.has_pg_cron)

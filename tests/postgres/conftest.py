@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from typing import NoReturn
+from contextlib import ExitStack, closing
+from typing import Any, NoReturn
 
 import psycopg
 import pytest
@@ -14,8 +15,10 @@ from infra.errors import InfraError
 from infra.local.cluster import Cluster
 from infra.local.servers import find_server
 from tests.postgres import emptying
+from tests.postgres.jobs import Jobs
 
 Missing = Callable[[str], NoReturn]
+Install = Callable[..., Jobs]
 
 
 @pytest.fixture(scope="session")
@@ -66,8 +69,34 @@ def database(empty_cluster: Cluster) -> Iterator[str]:
     name = f"test_{secrets.token_hex(4)}"
     with psycopg.connect(empty_cluster.url("postgres"), autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        yield empty_cluster.url(name)
+    yield empty_cluster.url(name)
+    empty_cluster.start()
+    with psycopg.connect(empty_cluster.url("postgres"), autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def install(database: str) -> Iterator[Install]:
+    """Installs our SQL in a fresh database, for an environment given by its sections."""
+    with ExitStack() as stack:
+
+        def install(**sections: Any) -> Jobs:
+            return stack.enter_context(closing(Jobs(database, sections)))
+
+        yield install
+
+
+@pytest.fixture
+def jobs(install: Install) -> Jobs:
+    """A fresh database with our SQL and the defaults."""
+    return install()
+
+
+@pytest.fixture
+def cron_jobs(app: str) -> Iterator[Jobs]:
+    """The database that pg_cron works in, with our SQL and the defaults."""
+    with closing(Jobs(app)) as jobs:
+        yield jobs
 
 
 def _cluster(missing: Missing, *, pg_cron: bool) -> Iterator[Cluster]:

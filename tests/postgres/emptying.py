@@ -82,10 +82,11 @@ def _drop_objects(connection: psycopg.Connection) -> None:
 
 
 def _drop_roles(connection: psycopg.Connection) -> None:
-    for (name,) in connection.execute(_OTHER_ROLES).fetchall():
-        role = sql.Identifier(name)
-        connection.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(role))
-        connection.execute(sql.SQL("DROP ROLE {}").format(role))
+    # All rights before the first role: one may have granted them to another.
+    names = [name for (name,) in connection.execute(_OTHER_ROLES).fetchall()]
+    for step in ("DROP OWNED BY {} CASCADE", "DROP ROLE {}"):
+        for name in names:
+            connection.execute(sql.SQL(step).format(sql.Identifier(name)))
 
 
 def _one(connection: psycopg.Connection, query: str) -> object:

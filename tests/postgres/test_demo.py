@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from infra.local.servers import find_server
+from infra.local.servers import Server, find_server
+from infra.local.stage import how_often
 from tests.conftest import Missing
 
 ROOT = Path(__file__).parents[2]
@@ -114,6 +115,19 @@ class TestWithPgCron:
     def test_the_story_goes_to_stderr_without_control_codes(self, told: Any) -> None:
         assert "SIGKILL" in told[1]
         assert "\x1b" not in told[1]
+
+
+class TestHowOften:
+    @pytest.mark.parametrize(
+        ("pg_cron", "schedule"),
+        [("1.6", "5 seconds"), ("1.5", "5 seconds"), ("1.4-1", "* * * * *"), (None, "3 seconds")],
+    )
+    def test_it_is_as_often_as_this_pg_cron_or_the_loop_can(
+        self, pg_cron: str | None, schedule: str
+    ) -> None:
+        server = Server(17, Path("bin"), has_pg_cron=bool(pg_cron), pg_cron_version=pg_cron)
+
+        assert how_often(server, 3).text == schedule
 
 
 class TestWithoutPgCron:
