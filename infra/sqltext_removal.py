@@ -100,6 +100,7 @@ def ending_as_rows(observed: Observed) -> tuple[str, ...]:
     jobids = ", ".join(str(entry.jobid) for entry in ledger if entry.jobid is not None)
     return (
         "SET LOCAL session_replication_role = replica",
-        f"DELETE FROM cron.job WHERE username = {literal(RUNNER)} AND jobid IN ({jobids or 'NULL'})",
+        f"DELETE FROM cron.job WHERE username = {literal(RUNNER)}"
+        f" AND jobid IN ({jobids or 'NULL'})",
         "SET LOCAL session_replication_role = origin",
     )

@@ -28,6 +28,7 @@ from infra.plan import Plan
 from infra.shares import EVERYTHING, Share
 
 LOCK_SECONDS = 60.0
+BOOT_LOCK_SECONDS = 30.0  # an application that starts waits no longer for another one's apply
 POLL_SECONDS = 0.1
 _TABLE_LOCK = "SET LOCAL lock_timeout = '5s'"
 
@@ -74,7 +75,7 @@ def apply_on(
     if not sqltext.statements(plan, found, share.of(diff(plan, found, wishes))):
         return _result(connection, plan, found, (), wishes, share)
     refuse_without_rights(plan, found)
-    with alone(connection):
+    with alone(connection, BOOT_LOCK_SECONDS if wishes.in_place_only else LOCK_SECONDS):
         found = share.view(observe(connection, plan.environment))
         _refuse(plan, found)
         changes = share.of(diff(plan, found, wishes))
@@ -108,13 +109,13 @@ def run(connection: psycopg.Connection, statements: sqltext.Statements) -> None:
 
 
 @contextmanager
-def alone(connection: psycopg.Connection) -> Iterator[None]:
+def alone(connection: psycopg.Connection, seconds: float = LOCK_SECONDS) -> Iterator[None]:
     """Hold the lock of an apply: tried until it is free, given back whatever happens."""
-    give_up = time.monotonic() + LOCK_SECONDS
+    give_up = time.monotonic() + seconds
     while not _try_lock(connection):
         if time.monotonic() > give_up:
             raise InfraError(
-                f"another apply has been at work on this database for {LOCK_SECONDS:.0f} s",
+                f"another apply has been at work on this database for {seconds:.0f} s",
                 hint="wait for it, or end it: SELECT pid FROM pg_locks WHERE locktype = 'advisory'",
             )
         time.sleep(POLL_SECONDS)
