@@ -97,10 +97,10 @@ FORGET_JOBS = "UPDATE jobwarden.schedule SET jobid = NULL"
 def ending_as_rows(observed: Observed) -> tuple[str, ...]:
     """The same where pg_cron's library is not loaded, so that its functions and trigger fail."""
     ledger = observed.ledger.schedules.values() if observed.ledger else ()
-    jobids = ", ".join(str(entry.jobid) for entry in ledger if entry.jobid is not None)
+    jobids = [str(entry.jobid) for entry in ledger if entry.jobid is not None]
+    ended = ", ".join(jobids) or "NULL"
     return (
         "SET LOCAL session_replication_role = replica",
-        f"DELETE FROM cron.job WHERE username = {literal(RUNNER)}"
-        f" AND jobid IN ({jobids or 'NULL'})",
+        f"DELETE FROM cron.job WHERE username = {literal(RUNNER)} AND jobid IN ({ended})",
         "SET LOCAL session_replication_role = origin",
     )
