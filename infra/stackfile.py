@@ -6,7 +6,6 @@ YAML is read as version 1.2, so that ``on`` and ``no`` are text. Whether the val
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,9 +16,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from infra.errors import InfraError
+from infra.stackvalues import PASSWORD, PREFIX, decoded
 
 FOLDER_VARIABLE: Final = "JOBWARDEN_STACKS"
-PREFIX: Final = "jobwarden:"
 _QUOTE: Final = "put a value in quotes when it begins with *, @, & or % or holds `: ` or ` #`"
 
 
@@ -37,11 +36,14 @@ def load(stack: str) -> StackFile:
 
     A name is looked for as ``Pulumi.<name>.yaml`` in the current folder, then in the folder that
     JOBWARDEN_STACKS names. Raises InfraError when there is no such file, or when it is not YAML,
-    has a key twice, an encrypted value, or a key that is in the wrong place.
+    has a key twice, an encrypted value (but for databasePassword, which only Pulumi can read), or a
+    key that is in the wrong place.
     """
     path = _find(stack)
-    values = {name: _decoded(value) for name, value in _ours(path, _parse(path)).items()}
+    values = {name: decoded(value) for name, value in _ours(path, _parse(path)).items()}
     for where in _encrypted(values):
+        if where == PASSWORD:
+            continue
         raise InfraError(
             f"{path}: {PREFIX}{where} is encrypted, and is not read here (got secure: ..., "
             "allowed: plain values)",
@@ -137,17 +139,6 @@ def _mapping(path: Path, what: str, value: object) -> Mapping[object, object]:
             hint=f"write `config:` and below it, indented, `{PREFIX}target: existing`",
         )
     return value
-
-
-def _decoded(value: object) -> object:
-    """``pulumi config set`` without --path writes every value as text; take its JSON."""
-    text = value.strip() if isinstance(value, str) else ""
-    if text not in {"true", "false"} and not text.startswith(("{", "[")):
-        return value
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return value
 
 
 def _encrypted(values: Mapping[str, object]) -> Iterator[str]:

@@ -12,6 +12,9 @@ from pydantic_core import ErrorDetails
 
 from infra import dburl, identifiers
 from infra.config import models
+from infra.config.aws_faults import REFUSED
+from infra.config.aws_models import Rds
+from infra.config.block import Block
 from infra.errors import Fault, RuleError
 
 TOP: Final = "(top)"
@@ -67,6 +70,9 @@ def _unknown_key(where: str, path: tuple[int | str, ...]) -> Fault:
             ", ".join(allowed),
             f"leave {key} out",
         )
+    if model is Rds and key in REFUSED:
+        problem, hint = REFUSED[key]
+        return Fault(where, problem, shown(key), ", ".join(allowed), hint)
     near = difflib.get_close_matches(key, allowed, n=1)
     hint = f"did you mean {near[0]}?" if near else "take it out, or use one of the allowed keys"
     return Fault(where, "unknown key", shown(key), ", ".join(allowed), hint)
@@ -75,10 +81,7 @@ def _unknown_key(where: str, path: tuple[int | str, ...]) -> Fault:
 def _unknown_choice(where: str, detail: ErrorDetails) -> Fault:
     allowed = str(detail["ctx"]["expected"]).replace("'", "")
     value = detail["input"]
-    if value in models.LATER_TARGETS:
-        problem = "not supported by this version"
-        return Fault(where, problem, shown(value), allowed, "use existing with a databaseUrl")
-    near = difflib.get_close_matches(str(value), allowed.split(" or "), n=1)
+    near = difflib.get_close_matches(str(value), allowed.replace(" or ", ", ").split(", "), n=1)
     hint = f"did you mean {near[0]}?" if near else "use one of the allowed values"
     return Fault(where, "not one of the allowed values", shown(value), allowed, hint)
 
@@ -104,7 +107,7 @@ def _same(path: str, what: str, values: Mapping[str, str]) -> Iterator[Fault]:
             )
 
 
-def _filled(model: type[models.Block], given: object) -> dict[str, str]:
+def _filled(model: type[Block], given: object) -> dict[str, str]:
     """Defaults and what was given over them; a malformed value has a fault of its own."""
     values: dict[str, str] = {}
     for key, name in models.keys(model).items():

@@ -5,6 +5,7 @@ A rule raises RuleError; pydantic collects it and ``config.faults`` adds the pat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Final
 from zoneinfo import ZoneInfo
@@ -113,6 +114,18 @@ def _action(text: str) -> str:
     return text
 
 
+def _encrypted(value: object) -> object:
+    """Take what Pulumi encrypted. The message never holds what was given instead."""
+    if isinstance(value, Mapping) and set(value) == {"secure"}:
+        return value
+    raise RuleError(
+        "a password in plain text",
+        got="***",
+        allowed="a value that Pulumi encrypted, secure: ...",
+        hint="pulumi config set --secret jobwarden:databasePassword, or PGPASSWORD, or ~/.pgpass",
+    )
+
+
 def _schedule_name(text: str) -> str:
     if schedules.is_ours(text):
         raise RuleError(
@@ -161,6 +174,18 @@ Retention = Annotated[
     _span_schema("forever"),
 ]
 CronText = Annotated[str, AfterValidator(_cron)]
+Encrypted = Annotated[
+    dict[str, str],
+    BeforeValidator(_encrypted),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {"secure": {"type": "string"}},
+            "required": ["secure"],
+            "additionalProperties": False,
+        }
+    ),
+]
 Column = Annotated[
     str,
     AfterValidator(identifiers.parse_column),

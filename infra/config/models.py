@@ -9,21 +9,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Final, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, Strict
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field, Strict
 
-from infra.config import fields
+from infra.config import box_fields, fields
+from infra.config.aws_models import Rds
+from infra.config.block import Block
+from infra.config.box_models import BoxEntry, Service
 from infra.identifiers import TableName
 from infra.schedules import OURS, Schedule
 
 _WATCHDOG, _CLEANUP = OURS
 _WHY: Final = "declared in the environment file"
-
-
-class Block(BaseModel):
-    """Common to all: values that never change, exact types, no unknown key, camelCase names."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel)
 
 
 class CronSettings(Block):
@@ -35,6 +31,9 @@ class CronSettings(Block):
     timezone: fields.TimeZone | None = Field(
         None, description="Value of cron.timezone (pg_cron 1.5 and later), such as Europe/Berlin."
     )
+    enabled: bool = Field(
+        default=True, description="On a box, false: no pg_cron; a systemd timer does the work."
+    )
 
 
 class Postgres(Block):
@@ -43,6 +42,15 @@ class Postgres(Block):
     version: fields.Version | None = Field(None, description="Major version of PostgreSQL.")
     database: fields.Database | None = Field(None, description="Database that holds the jobs.")
     cron: CronSettings = Field(default_factory=CronSettings, description="Settings of pg_cron.")
+    preload: Annotated[tuple[box_fields.Library, ...], Strict(strict=False)] = Field(
+        (), description="Libraries to preload besides pg_cron."
+    )
+    settings: dict[box_fields.SettingName, box_fields.SettingValue] = Field(
+        default_factory=dict, description="Settings of the server, such as work_mem: 16MB."
+    )
+    packages: Literal["distribution", "pgdg"] = Field(
+        "distribution", description="On a box: whose packages to install, Debian's or PGDG's."
+    )
 
 
 class Columns(Block):
@@ -131,8 +139,9 @@ class ScheduleEntry(Block):
 class Environment(Block):
     """One environment: all that a stack file says under ``jobwarden:``."""
 
-    target: Literal["local", "existing"] = Field(
-        "existing", description="Where Postgres lives: a private cluster, or any URL."
+    target: Literal["local", "existing", "box", "rds", "aurora"] = Field(
+        "existing",
+        description="Where Postgres lives: a private cluster, any URL, boxes of your own, or AWS.",
     )
     database_url: fields.DatabaseUrl | None = Field(
         None, description="postgresql:// URL, never with a password."
@@ -146,7 +155,28 @@ class Environment(Block):
     entries: Annotated[tuple[ScheduleEntry, ...], Strict(strict=False)] = Field(
         (), alias="schedules", description="Schedules of your own."
     )
+    boxes: Annotated[tuple[BoxEntry, ...], Strict(strict=False)] = Field(
+        (), description="Servers of your own, for `pyinfra inventory.py deploy.py`."
+    )
+    services: dict[box_fields.UnitName, Service] = Field(
+        default_factory=dict, description="Programs that run on each box, as systemd units."
+    )
+    rds: Rds = Field(
+        default_factory=Rds, description="For target rds and aurora: what to make on AWS."
+    )
     strict: bool = Field(default=False, description="Turn warnings into errors.")
+    register_from: Literal["pulumi", "boot", "command"] = Field(
+        "pulumi",
+        description="Who makes the final step: pulumi up, the application's start, or jobwarden.",
+    )
+    abandon_on_destroy: bool = Field(
+        default=False,
+        description="Let pulumi destroy leave the schedules of a database it cannot reach.",
+    )
+    database_password: fields.Encrypted | None = Field(
+        None,
+        description="For pulumi up only: pulumi config set --secret jobwarden:databasePassword.",
+    )
 
     @property
     def schedules(self) -> tuple[Schedule, ...]:
@@ -160,21 +190,13 @@ class Environment(Block):
 LATER_KEYS: Final[dict[type[Block], frozenset[str]]] = {
     Environment: frozenset(
         {
-            "abandonOnDestroy",
             "alerts",
-            "aurora",
-            "boxes",
             "heartbeat",
-            "rds",
-            "registerFrom",
-            "services",
         }
     ),
-    Postgres: frozenset({"preload", "settings"}),
     Watchdog: frozenset({"heartbeat"}),
     ActionLimit: frozenset({"maxAttempts", "onTimeout"}),
 }
-LATER_TARGETS: Final = frozenset({"aurora", "box", "rds"})
 
 
 def keys(model: type[Block]) -> dict[str, str]:
