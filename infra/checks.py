@@ -154,10 +154,12 @@ def _preload_hint(libraries: str, database: str, *, rds: bool) -> str:
             " and reboot it: aws rds reboot-db-instance --db-instance-identifier NAME; then apply"
             " again"
         )
-    merged = preload.render_alter_system(preload.parse(preload.merge(libraries, ["pg_cron"]).text))
+    # ALTER SYSTEM knows no cron.database_name before the library is loaded: hence the file.
+    merged = preload.render_conf_value(preload.merge(libraries, ["pg_cron"]).text)
     return (
-        f"ALTER SYSTEM SET shared_preload_libraries = {merged};\n"
-        f"ALTER SYSTEM SET cron.database_name = {literal(database)};\n"
+        "write in postgresql.conf\n"
+        f"shared_preload_libraries = {merged}\n"
+        f"cron.database_name = {preload.render_conf_value(database)}\n"
         "then restart Postgres and apply again"
     )
 

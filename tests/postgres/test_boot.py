@@ -168,7 +168,7 @@ class TestItStopsNobody:
 
         ((level, message),) = _lines(caplog)
         assert level == "WARNING"
-        assert "ALTER SYSTEM SET shared_preload_libraries" in message
+        assert "shared_preload_libraries = 'pg_cron'" in message
         with pytest.raises(InfraError, match="shared_preload_libraries"):
             _boot(stack, plain_app, strict=True)
 

@@ -190,9 +190,9 @@ class TestWaiting:
         problem = _waits(observed)
 
         assert (
-            "ALTER SYSTEM SET shared_preload_libraries = 'auto_explain', 'pg_cron';" in problem.hint
+            "shared_preload_libraries = 'auto_explain,pg_cron'\n" in problem.hint
         )
-        assert "ALTER SYSTEM SET cron.database_name = 'app';" in problem.hint
+        assert "cron.database_name = 'app'\n" in problem.hint
 
     def test_another_home_of_pg_cron_is_named(self) -> None:
         problem = _waits(replace(HELD, settings=seen.settings(cron__database_name="other")))
@@ -211,6 +211,20 @@ class TestWaiting:
 
         assert "CREATE EXTENSION pg_cron;" in problem.hint
         assert f"GRANT USAGE ON SCHEMA cron TO {RUNNER};" in problem.hint
+
+    def test_on_rds_its_master_makes_the_extension_itself(self) -> None:
+        master = replace(seen.DEPLOYER, createrole=True, rds=True, rds_superuser=True)
+
+        assert checks.waiting(seen.empty(server=master)) is None
+        assert checks.waiting(seen.empty(server=replace(master, rds_superuser=False))) is not None
+
+    def test_on_rds_the_library_comes_from_the_parameter_group(self) -> None:
+        settings = seen.settings(shared_preload_libraries="rdsutils,pg_stat_statements")
+        problem = _waits(replace(_server(rds=True), settings=settings))
+
+        assert "parameter group" in problem.hint
+        assert "aws rds reboot-db-instance" in problem.hint
+        assert "postgresql.conf" not in problem.hint
 
     def test_old_sql_of_the_extension_is_updated_first(self) -> None:
         problem = _waits(replace(HELD, cron_installed_version="1.3"))
