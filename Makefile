@@ -6,13 +6,22 @@ SHELL := /bin/sh
 BIN := .venv/bin
 SHELL_FILES = $$(git grep --untracked -lE '^\#!/(usr/)?bin/(env )?(ba)?sh$$' -- . ':!*.md' ':!*.py')
 
-.PHONY: help demo test unit postgres lint golden docs setup packages
+.PHONY: help demo up preview down test unit postgres lint golden docs setup packages pulumi
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: setup ## a private Postgres, real workers, one killed, its job rescued
 	@$(BIN)/jobwarden demo $(ARGS)
+
+up: setup pulumi ## `pulumi up` on a private Postgres: the schedules, without a cloud
+	@tools/local-stack up $(ARGS)
+
+preview: pulumi ## `pulumi preview` of that stack; fails when anything would change
+	@tools/local-stack preview $(ARGS)
+
+down: pulumi ## `pulumi destroy` of that stack, then stop its Postgres
+	@tools/local-stack down $(ARGS)
 
 test: setup ## all tests; says which tiers were skipped, and why
 	@$(BIN)/pytest $(ARGS)
@@ -40,6 +49,9 @@ docs: packages ## write docs/cli.md from the commands' own help
 
 setup: ## uv, the Python packages, Postgres with pg_cron
 	@tools/bootstrap postgres
+
+pulumi: ## a Pulumi CLI and its Python packages
+	@tools/bootstrap pulumi
 
 packages: ## uv and the Python packages only
 	@tools/bootstrap python
