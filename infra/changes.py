@@ -24,7 +24,13 @@ Kind = Literal[
     "user",
     "unit",
     "stage",
+    "library",
+    "resource",
+    "setting",
 ]
+
+# The name of the change that says: this role sees only some rows of cron.job.
+COPIES = "copies under other roles"
 
 WRITES: frozenset[str] = frozenset({"create", "update", "delete"})
 
@@ -43,6 +49,11 @@ class Change:
     new: Any = None
     why: str = ""
     waits: str | None = None
+
+    @property
+    def partial(self) -> bool:
+        """True for the note that copies under other roles could not be looked for."""
+        return self.action == "unknown" and self.name == COPIES
 
     @property
     def writes(self) -> bool:

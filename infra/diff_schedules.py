@@ -6,15 +6,13 @@ reported, and never doubled. A schedule paused by hand stays paused until somebo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from infra.changes import Change
+from infra.changes import COPIES, Change
 from infra.observed import PLACE, RUNNER, CronJob, LedgerSchedule, Observed
 from infra.plan import Declared, Plan
-
-COPIES = "copies under other roles"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +125,7 @@ def _ours(
         old, new = {"active": False, **off}, {"active": False, **new}
         return Change("schedule", name, "paused", old, new, why)
     if off:
-        why = _why(ledger, job) + ("" if job.active or wishes.resume else "; it stays paused")
+        why = _why(ledger, job, off) + ("" if job.active or wishes.resume else "; it stays paused")
         return Change("schedule", name, "update", off, new, why)
     if ledger is None or ledger != LedgerSchedule(
         wanted.schedule, wanted.command, wanted.every, job.jobid
@@ -146,7 +144,9 @@ def _ours(
     return Change("schedule", name, "same", dict(row), dict(row))
 
 
-def _why(ledger: LedgerSchedule | None, job: CronJob) -> str:
+def _why(ledger: LedgerSchedule | None, job: CronJob, off: Mapping[str, Any]) -> str:
+    if off.keys() == {"active"}:
+        return "woken, as asked"
     if ledger and (ledger.schedule, ledger.command) == (job.schedule, job.command):
         return "the environment, or the server's host or port, changed"
     return "somebody changed it by hand"

@@ -52,7 +52,8 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return "".join(sign if sign.isprintable() else f"\\\\x{ord(sign):02x}" for sign in text)
 
 
 def _number(value: float) -> str:

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 HEALTH = 'SELECT h."check" AS name, h.level, h.detail, h.hint FROM jobwarden.health() AS h'
 FIGURES = "SELECT f.name, f.labels, f.value FROM jobwarden.figures() AS f"
+# As text, since a time may be infinite, or older than what Python can hold.
+_UTC = (
+    "CASE WHEN pg_catalog.isfinite({0}) THEN pg_catalog.to_char({0} AT TIME ZONE 'UTC',"
+    ' \'YYYY-MM-DD"T"HH24:MI:SS"Z"\') ELSE {0}::text END'
+)
 STUCK = (
-    'SELECT s.id::text, s.action, s.started_at AS since, jobwarden.human(s.timeout) AS "limit"'
+    f"SELECT s.id::text, s.action, {_UTC.format('s.started_at')} AS since,"
+    ' jobwarden.human(s.timeout) AS "limit"'
     " FROM jobwarden.stuck(jobwarden.now(), %s) AS s"
 )
 EXPIRED = (
-    'SELECT e.id::text, e.action, e.completed_at AS since, jobwarden.human(e.retention) AS "limit"'
+    f"SELECT e.id::text, e.action, {_UTC.format('e.completed_at')} AS since,"
+    ' jobwarden.human(e.retention) AS "limit"'
     " FROM jobwarden.expired(jobwarden.now(), %s) AS e"
+)
+# What the next runs would take; an older release of ours has no such function.
+MAY_FORESEE = (
+    "SELECT coalesce(pg_catalog.has_function_privilege("
+    "pg_catalog.to_regprocedure('jobwarden.would_take(jsonb, int)'), 'EXECUTE'), false)"
+)
+FORESEEN_CAP = 10_000
+FORESEEN = (
+    "SELECT w.kind, w.action, w.jobs"
+    " FROM jobwarden.would_take(%s::pg_catalog.jsonb, %s::pg_catalog.int4) AS w"
 )
 LAST_RUN = (
     "SELECT r.kind, r.outcome, r.changed, r.skipped, r.poisoned, r.sqlstate, r.message,"

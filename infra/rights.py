@@ -19,9 +19,15 @@ def lacking(plan: Plan, observed: Observed) -> tuple[Problem, ...]:
         return ()
     needs = [*_role_needs(observed), *_place_needs(plan, observed), *_table_needs(plan, observed)]
     if needs:
-        message = f"role {server.user} lacks rights for an apply; nothing was changed"
-        return (Problem("rights", message, "have a superuser run:\n" + "\n".join(needs)),)
+        message = f"role {server.user} lacks rights for this; nothing was changed"
+        return (Problem("rights", message, _way_out(observed) + "\n".join(needs)),)
     return tuple(filter(None, [blind(observed)]))
+
+
+def _way_out(observed: Observed) -> str:
+    if observed.installed:
+        return "connect as the role that made the first apply, or have a superuser run:\n"
+    return "have a superuser run:\n"
 
 
 def _role_needs(observed: Observed) -> Iterator[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
@@ -12,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from infra.changes import Change, pending
-from infra.checks import Problem
 
 FOLD = 72
 STYLES = {
@@ -36,13 +36,25 @@ def out() -> Console:
 
 def talk(text: str) -> None:
     """Say something that is no answer."""
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(text)
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    console.print(printable(text))
+
+
+def printable(text: str) -> str:
+    """The text with control characters spelled out: what is in a row must not drive a terminal."""
+    return "".join(
+        sign if sign.isprintable() or sign == "\n" else repr(sign)[1:-1] for sign in text
+    )
 
 
 def document(value: Any) -> None:
     """One JSON document on stdout, for machines."""
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=False, default=str)
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=False, default=_plain)
     sys.stdout.write("\n")
+
+
+def _plain(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def changes(found: Sequence[Change]) -> None:
@@ -53,13 +65,23 @@ def changes(found: Sequence[Change]) -> None:
             (change.action, f"{change.kind} {change.name}", _values(change)) for change in shown
         ]
         table(("change", "what", "old -> new, and why"), rows)
+    out().print(_count(found))
+
+
+def _count(found: Sequence[Change]) -> str:
+    """How many changes an apply would make; "no changes" only where all is known and ours."""
     count = len(pending(found))
-    out().print("no changes" if not count else f"{count} change{'s' if count != 1 else ''}")
+    if count:
+        return f"{count} change{'s' if count != 1 else ''}"
+    odd = [c for c in found if c.action == "foreign" or (c.action == "unknown" and not c.partial)]
+    return f"nothing that an apply could change; {len(odd)} to look at" if odd else "no changes"
 
 
 def _values(change: Change) -> str:
     """Old and new, field by field, then why, then what it waits for."""
-    if change.action == "create":
+    if change.kind == "object":
+        values = ""  # fingerprints say nothing to a reader
+    elif change.action == "create":
         values = fold(change.new)
     elif change.action == "delete":
         values = fold(change.old)
@@ -75,14 +97,20 @@ def _values(change: Change) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table that folds in a narrow terminal. The first column carries the colour."""
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], whole: Container[str] = ()
+) -> None:
+    """A table that folds in a narrow terminal. The first column carries the colour.
+
+    Columns named in ``whole`` give way last: what is in them is to be copied.
+    """
     console = out()
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
-        grid.add_column(heading, overflow="fold")
+        grid.add_column(heading, overflow="fold", no_wrap=heading in whole)
     for first, *rest in rows:
-        grid.add_row(Text(first, style=STYLES.get(first, "")), *(Text(cell) for cell in rest))
+        cells = (Text(printable(cell)) for cell in rest)
+        grid.add_row(Text(printable(first), style=STYLES.get(first, "")), *cells)
     console.print(grid)
 
 
@@ -94,12 +122,6 @@ def fold(value: Any) -> str:
     if "\n" in text:
         return f"{len(text.splitlines())} lines of SQL"
     return text if len(text) <= FOLD else text[: FOLD - 3] + "..."
-
-
-def problems(found: Iterable[Problem]) -> None:
-    """Problems, each with its way out, on stderr."""
-    for problem in found:
-        talk(str(problem))
 
 
 def warnings(found: Iterable[str]) -> None:

@@ -24,6 +24,7 @@ BEGIN
   PERFORM pg_catalog.set_config('lock_timeout', '5s', true);
   -- Definitions are spelled by the path, so it must be the same for every role that looks.
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+  PERFORM pg_catalog.set_config('quote_all_identifiers', 'off', true);
   SELECT pg_catalog.jsonb_build_object('server', pg_catalog.jsonb_build_object(
     'version_num', pg_catalog.current_setting('server_version_num')::int,
     'in_recovery', pg_catalog.pg_is_in_recovery(),

@@ -7,15 +7,13 @@ Everything but typer is imported by the command that needs it: ``--help`` must a
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from infra.cli import local, work
-from infra.cli.options import CHANGES, INTERRUPTED, UNHEALTHY, USAGE, Json, Stack, Url
-
-if TYPE_CHECKING:
-    from infra.errors import InfraError
+from infra.cli.preview import preview
+from infra.cli.options import CHANGES, UNHEALTHY, Json, Stack, Url
 
 app = typer.Typer(
     name="jobwarden",
@@ -35,7 +33,7 @@ def plan(stack: Stack = None, database_url: Url = None, json: Json = False) -> N
 
     Example: jobwarden plan -s production
 
-    Exit code: 0 no changes, 2 changes, 1 error.
+    Exit code: 0 no changes, 2 changes, 1 error, or something that no apply mends.
     """
     from infra.cli import show
     from infra.cli.setting import load
@@ -44,7 +42,7 @@ def plan(stack: Stack = None, database_url: Url = None, json: Json = False) -> N
     setting = load(stack, database_url)
     seen = look(setting.plan, setting.url)
     show.plan(seen, json=json)
-    if seen.faults:
+    if seen.faults or (seen.problems and not seen.pending):
         raise typer.Exit(1)
     raise typer.Exit(CHANGES if seen.pending else 0)
 
@@ -66,7 +64,8 @@ def apply(
 
     Example: jobwarden apply -s production
 
-    Exit code: 0 every schedule will fire, 1 not so: the reason and the next step are printed.
+    Exit code: 0 every schedule is registered, and will fire unless somebody paused it by hand;
+    1 not so: the reason and the next step are printed.
     """
     from infra.cli import show
     from infra.cli.setting import load
@@ -96,12 +95,13 @@ def boot(
     """
     import logging
 
-    from infra.cli.setting import private_url
+    from infra.cli.setting import tell_private_url
     from infra.db.boot import boot as start
 
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    booted = start(stack or "", database_url=database_url or private_url(stack))
-    raise typer.Exit(1 if strict and booted.outcome in {"waiting", "failed"} else 0)
+    tell_private_url()
+    booted = start(stack or "", database_url=database_url)
+    raise typer.Exit(1 if strict and booted.outcome in {"paused", "waiting", "failed"} else 0)
 
 
 @app.command()
@@ -139,6 +139,7 @@ def metrics(stack: Stack = None, database_url: Url = None) -> None:
 app.command()(work.sweep)
 app.command()(work.cleanup)
 app.command()(work.run)
+app.command()(preview)
 
 
 @app.command()
@@ -209,37 +210,11 @@ def main() -> NoReturn:
     """Run a command. A user's mistake ends in a message and an exit code, not a stack trace."""
     import logging
 
-    from infra.errors import InfraError
+    from infra.cli import ending
 
     # A query cut off by Ctrl-C is told once, by us.
     logging.getLogger("psycopg").addHandler(logging.NullHandler())
-    try:
-        code = app(standalone_mode=False)
-    except InfraError as error:
-        code = _complain(error)
-    except (KeyboardInterrupt, typer.Abort):
-        sys.stderr.write("\ninterrupted; nothing is half-applied\n")
-        code = INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        code = 0
-    except Exception as error:
-        if not hasattr(error, "format_message"):
-            raise
-        # click's own errors, which typer may bring along in its own copy
-        sys.stderr.write(f"{error.format_message()}\nTry: jobwarden --help\n")
-        code = USAGE
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-def _complain(error: InfraError) -> int:
-    """Print the error where the reader looks: as JSON where JSON was asked for."""
-    if "--json" in sys.argv[1:]:
-        from infra import terminal
-
-        terminal.document({"error": {"message": error.message, "try": error.hint}})
-    sys.stderr.write(f"{error}\n")
-    return error.exit_code
+    sys.exit(ending.of(lambda: app(prog_name="jobwarden", standalone_mode=False)))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from dataclasses import dataclass
 
 from infra import config, dburl, sqltext, stackfile
 from infra import plan as planning
-from infra.db.connect import resolve
+from infra.db.connect import PRIVATE_URL, resolve
 from infra.errors import InfraError, UsageError
 from infra.plan import Plan
 
@@ -27,7 +29,7 @@ def load(stack: str | None, database_url: str | None) -> Setting:
 
 def load_plan(stack: str | None) -> Plan:
     """The plan of a stack. Raises UsageError without one, ConfigError with all its faults."""
-    if stack is None:
+    if not stack:
         raise UsageError("no stack was named", hint=_stacks())
     file = stackfile.load(stack)
     environment = config.parse(file.values, source=str(file.path))
@@ -41,12 +43,12 @@ def _stacks() -> str:
 
 
 def database(wanted: Plan, given: str | None) -> str:
-    """The URL given, the stack's, DATABASE_URL; for the local target the private cluster's."""
+    """The URL given, the stack's, DATABASE_URL; for the local target the private cluster's only."""
+    environment = wanted.environment
     if given:
         given = dburl.check(given)
-    found = resolve(given, wanted.environment.database_url)
-    if found or wanted.environment.target != "local":
-        return found
+    if given or environment.database_url or environment.target != "local":
+        return resolve(given, environment.database_url)
     from infra.local import persistent
 
     state = persistent.status()
@@ -57,10 +59,10 @@ def database(wanted: Plan, given: str | None) -> str:
     return state.url
 
 
-def private_url(stack: str | None) -> str | None:
-    """The private cluster's URL for a stack of target local; None for others, and on errors."""
-    try:
-        setting = load(stack, None)
-    except InfraError:
-        return None
-    return setting.url if setting.plan.environment.target == "local" else None
+def tell_private_url() -> None:
+    """Say in JOBWARDEN_LOCAL_URL where the private cluster is, if it runs, for code below us."""
+    from infra.local import persistent
+
+    with contextlib.suppress(InfraError):
+        if url := persistent.status().url:
+            os.environ.setdefault(PRIVATE_URL, url)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from infra import changes, cronexpr, terminal
 from infra import metrics as openmetrics
+from infra.cli import hints
 
 if TYPE_CHECKING:
     from infra.checks import Problem
@@ -23,19 +24,20 @@ if TYPE_CHECKING:
 
 def plan(seen: Look, *, json: bool) -> None:
     """The changes, and what stands in their way."""
-    problems = (*seen.faults, *((seen.waits,) if seen.waits else ()))
+    problems = (*seen.faults, *seen.problems)
     if json:
         terminal.document(
             {
                 "changes": [change.to_json() for change in seen.changes],
                 "problems": [_problem(problem) for problem in problems],
+                "notes": [_problem(problem) for problem in seen.notes],
                 "warnings": list(seen.warnings),
             }
         )
         return
     terminal.changes(seen.changes)
     terminal.warnings(seen.warnings)
-    terminal.problems(problems)
+    _problems((*problems, *seen.notes))
 
 
 def applied(result: Result, *, json: bool) -> None:
@@ -46,6 +48,7 @@ def applied(result: Result, *, json: bool) -> None:
             {
                 "changes": [change.to_json() for change in result.changes],
                 "registered": result.registered,
+                "paused": [c.name for c in result.after if c.action == "paused"],
                 "next": fires,
                 "problems": [_problem(problem) for problem in result.problems],
                 "warnings": list(result.warnings),
@@ -56,11 +59,12 @@ def applied(result: Result, *, json: bool) -> None:
     terminal.changes(result.changes)
     for change in result.after:
         if change.action in {"paused", "unknown"}:
-            terminal.talk(f"{change.action}: {change.kind} {change.name}: {change.why}")
+            text = f"{change.action}: {change.kind} {change.name}: {change.why}"
+            terminal.talk(hints.complete(text))
     for name, time in fires.items():
         terminal.talk(f"next {name}: {time}")
     terminal.warnings(result.warnings)
-    terminal.problems(result.problems)
+    _problems(result.problems)
 
 
 def _next_fires(result: Result) -> dict[str, str]:
@@ -91,7 +95,12 @@ def status(found: Status, *, json: bool) -> None:
         )
         return
     rows = [
-        (check.level, check.name, check.detail, "" if check.level == "ok" else check.hint)
+        (
+            check.level,
+            check.name,
+            check.detail,
+            "" if check.level == "ok" else hints.complete(check.hint),
+        )
         for check in found.checks
     ]
     terminal.table(("level", "check", "detail", "try"), rows)
@@ -120,6 +129,7 @@ def would_go(kind: Kind, rows: Sequence[dict[str, Any]], limit: int, *, json: bo
     terminal.table(
         ("job", "action", since, over),
         [(row["id"], row["action"], str(row["since"]), row["limit"]) for row in rows],
+        whole={"job"},
     )
     more = " or more" if len(rows) == limit else ""
     verb = "would be failed" if kind == "sweep" else "would be deleted"
@@ -151,7 +161,7 @@ def removed(what: Removal, *, json: bool) -> None:
     if not what.statements:
         terminal.talk("nothing of ours is there")
     elif what.done:
-        terminal.talk("removed; the jobs table, its rows and the roles are as they were")
+        terminal.talk("removed; the jobs table, its rows, the roles and their rights on it stay")
     else:
         terminal.talk("nothing was removed yet: run it again with --yes")
 
@@ -162,6 +172,12 @@ def local(state: LocalStatus, *, json: bool) -> None:
         terminal.document({"url": state.url, "folder": state.folder, "pid": state.pid})
     else:
         terminal.out().print(state.url or "not running", markup=False, soft_wrap=True)
+
+
+def _problems(found: Iterable[Problem]) -> None:
+    """Each with its way out, on stderr."""
+    for problem in found:
+        terminal.talk(hints.complete(str(problem)))
 
 
 def _problem(problem: Problem) -> dict[str, str]:

@@ -38,8 +38,22 @@ def between_keys(block: object) -> Iterator[Fault]:
     """Yield what is wrong between keys. ``block`` is raw: what is malformed is passed over."""
     jobs = _mapping(_mapping(block).get("jobs"))
     yield from _same("jobs.columns", "column", _filled(models.Columns, jobs.get("columns")))
+    yield from _taken(_filled(models.Columns, jobs.get("columns")))
     yield from _same("jobs.states", "state", _filled(models.States, jobs.get("states")))
     yield from _repeated_names(_mapping(block).get("schedules"))
+
+
+def _taken(columns: dict[str, str]) -> Iterator[Fault]:
+    """Names that our own table has for something else."""
+    for key, name in columns.items():
+        if name in models.OTHER_COLUMNS:
+            yield Fault(
+                f"jobs.columns.{key}",
+                f"our table has a column {name} already, for something else",
+                shown(name),
+                f"any name but {', '.join(models.OTHER_COLUMNS)}",
+                "name it differently",
+            )
 
 
 def _fault(detail: ErrorDetails) -> Fault:

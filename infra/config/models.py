@@ -15,6 +15,7 @@ from infra.config import box_fields, fields
 from infra.config.aws_models import Rds
 from infra.config.block import Block
 from infra.config.box_models import BoxEntry, Service
+from infra.config.preview_models import Preview
 from infra.identifiers import TableName
 from infra.schedules import OURS, Schedule
 
@@ -51,6 +52,10 @@ class Postgres(Block):
     packages: Literal["distribution", "pgdg"] = Field(
         "distribution", description="On a box: whose packages to install, Debian's or PGDG's."
     )
+
+
+# The columns of our own table that cannot be renamed (sql/10_adapter.sql).
+OTHER_COLUMNS: Final = ("created_at", "payload", "result", "worker")
 
 
 class Columns(Block):
@@ -163,6 +168,9 @@ class Environment(Block):
     )
     rds: Rds = Field(
         default_factory=Rds, description="For target rds and aurora: what to make on AWS."
+    )
+    preview: Preview = Field(
+        default_factory=Preview, description="Which changes fail a preview, or need a label."
     )
     strict: bool = Field(default=False, description="Turn warnings into errors.")
     register_from: Literal["pulumi", "boot", "command"] = Field(

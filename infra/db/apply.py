@@ -21,7 +21,7 @@ from infra.db.connect import connect
 from infra.db.observe import observe
 from infra.db.prove import prove
 from infra.diff import diff
-from infra.diff_schedules import COPIES, Wishes
+from infra.diff_schedules import Wishes
 from infra.errors import InfraError
 from infra.observed import Observed
 from infra.plan import Plan
@@ -54,7 +54,9 @@ class Refused(InfraError):
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         self.problems = problems
-        super().__init__("\n".join(str(problem) for problem in problems))
+        *before, last = problems
+        message = f"{last.subject}: {last.message}"
+        super().__init__("\n".join([*map(str, before), message]), hint=last.hint)
 
 
 def apply(plan: Plan, url: str, wishes: Wishes = Wishes()) -> Result:  # noqa: B008  # frozen
@@ -158,7 +160,7 @@ def _left(after: tuple[Change, ...]) -> Iterator[Problem]:
         subject = f"{change.kind} {change.name}"
         if change.action == "foreign":
             yield Problem(subject, change.why, "jobwarden apply --take-over")
-        elif change.action == "unknown" and change.name != COPIES:
+        elif change.action == "unknown" and not change.partial:
             yield Problem(subject, f"not known: {change.why}", "connect as a role that may see it")
         elif change.writes and change.waits is None:
             text = f"still to be made after the apply ({change.action})"

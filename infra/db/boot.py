@@ -25,7 +25,7 @@ from infra.errors import InfraError
 
 log = logging.getLogger("jobwarden.boot")
 
-Outcome = Literal["unchanged", "changed", "waiting", "failed"]
+Outcome = Literal["unchanged", "changed", "paused", "waiting", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,12 @@ def boot(
 
 
 def _boot(stack: str, database_url: str | None, seconds: int) -> Booted:
+    if not stack:
+        raise InfraError("no stack was named", hint="-s STACK, or JOBWARDEN_STACK")
     file = stackfile.load(stack)
     environment = config.parse(file.values, source=str(file.path))
     wanted = plan.build(environment, sqltext.render(environment))
-    url = resolve(database_url, environment.database_url)
+    url = resolve(database_url, environment.database_url, target=environment.target)
     with connect(url, seconds=seconds) as connection:
         return _converge(connection, wanted)
 
@@ -80,6 +82,12 @@ def _converge(connection: psycopg.Connection, wanted: plan.Plan) -> Booted:
         return Booted(
             "waiting", f"not all schedules will fire: {text}. Try: {hint}", result.changes
         )
+    paused = [change.name for change in result.after if change.action == "paused"]
+    if paused:
+        text = f"paused by hand, and will not fire: {', '.join(paused)}"
+        return Booted("paused", f"{text}. Try: jobwarden apply --resume", result.changes)
+    if result.warnings and wanted.environment.strict:
+        return Booted("waiting", "; ".join(result.warnings), result.changes)
     if result.changes:
         names = ", ".join(f"{change.kind} {change.name}" for change in result.changes)
         return Booted("changed", f"schedules registered; changed: {names}", result.changes)

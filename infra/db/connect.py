@@ -50,9 +50,23 @@ _HINTS = (
 )
 
 
-def resolve(url: str | None, declared: str | None) -> str:
-    """The URL given, the environment file's, DATABASE_URL, else libpq's own environment ("")."""
-    return url or declared or os.environ.get("DATABASE_URL") or ""
+PRIVATE_URL = "JOBWARDEN_LOCAL_URL"
+
+
+def resolve(url: str | None, declared: str | None, *, target: str = "existing") -> str:
+    """The URL given, the environment file's, DATABASE_URL, else libpq's own environment ("").
+
+    Target local is the private cluster and nothing else: DATABASE_URL may well name production.
+    Raises NoConnection when JOBWARDEN_LOCAL_URL does not say where that cluster is.
+    """
+    if url or declared or target != "local":
+        return url or declared or os.environ.get("DATABASE_URL") or ""
+    if private := os.environ.get(PRIVATE_URL):
+        return private
+    raise NoConnection(
+        f"the private cluster of target local is not known here ({PRIVATE_URL} is not set)",
+        hint=f"jobwarden local up, or: {PRIVATE_URL}=$(jobwarden local up) and run it again",
+    )
 
 
 class NoConnection(InfraError):
@@ -107,15 +121,24 @@ def _no_connection(error: psycopg.Error, url: str) -> NoConnection:
     text = " ".join(str(error).split())
     hint = next((hint for pattern, hint in _HINTS if re.search(pattern, text)), None)
     where = dburl.masked(url) if url else "the server of libpq's environment"
-    return NoConnection(f"no connection to {where}: {text}", hint=hint or "check the URL")
+    usual = "check the URL" if url else "check PGHOST, PGSERVICE and the other PG* variables"
+    return NoConnection(f"no connection to {where}: {text}", hint=hint or usual)
 
 
 # Classes of SQLSTATE after which the session is gone (PostgreSQL manual, appendix A).
 _LOST = ("08", "57P0")
 
 
-def _ours(text: str) -> bool:
-    return "jobwarden." in text
+_MISSING = (
+    errors.InvalidParameterValue,  # SET ROLE to one that is not there
+    errors.InvalidSchemaName,
+    errors.UndefinedFunction,
+    errors.UndefinedTable,
+)
+_GRANTS = (
+    "connect as a role that may, or have a superuser grant it: jobwarden_readonly to look,"
+    " jobwarden_runner to run a sweep or a cleanup"
+)
 
 
 def _failed(error: psycopg.Error) -> InfraError:
@@ -124,11 +147,11 @@ def _failed(error: psycopg.Error) -> InfraError:
         _LOST
     )
     if isinstance(error, errors.InsufficientPrivilege):
-        hint = error.diag.message_hint or "grant what is missing, or connect as a role that has it"
+        hint = error.diag.message_hint or _GRANTS
     elif isinstance(error, errors.LockNotAvailable):
         hint = "something holds the jobs table; end it, or try again when it is quiet"
-    elif isinstance(error, errors.UndefinedFunction | errors.UndefinedTable) and _ours(text):
-        hint = "a part of ours is missing: jobwarden apply puts it back"
+    elif isinstance(error, _MISSING) and "jobwarden" in text:
+        hint = "a part of ours is missing: jobwarden apply makes it"
     elif lost:
         hint = "the connection was lost; nothing is half-applied. Run it again"
     else:

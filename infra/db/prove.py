@@ -14,7 +14,7 @@ from psycopg import errors
 
 from infra import queries, sqlscan
 from infra.checks import Problem
-from infra.observed import RUNNER
+from infra.observed import RUNNER, Observed
 from infra.plan import Plan
 from infra.quoting import ident
 from infra.sqlscan import Token
@@ -29,6 +29,12 @@ class Proof:
 
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
+
+
+def may_prove(observed: Observed) -> bool:
+    """Whether this role may act for the runner, which the proof needs."""
+    runner = observed.roles.get(RUNNER)
+    return observed.server.superuser or bool(runner and runner.ours_to_set)
 
 
 def prove(connection: psycopg.Connection, plan: Plan) -> Proof:

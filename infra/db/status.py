@@ -9,11 +9,12 @@ from typing import Literal
 import psycopg
 from psycopg.rows import class_row
 
-from infra import checks, queries
+from infra import checks, queries, rights
 from infra.changes import Change
 from infra.db.connect import connect
 from infra.db.observe import observe
 from infra.diff import diff
+from infra.errors import InfraError
 from infra.observed import Observed
 from infra.plan import Plan
 
@@ -58,6 +59,8 @@ def status(plan: Plan, url: str) -> Status:
     """Ask, read-only. Raises InfraError when the server cannot be reached or a role may not ask."""
     with connect(url) as connection:
         found = observe(connection, plan.environment)
+        if blind := rights.blind(found):
+            raise InfraError(blind.message, hint=blind.hint)
         changes = diff(plan, found)
         asked = (
             *_server(plan, found),
@@ -75,7 +78,7 @@ def _server(plan: Plan, found: Observed) -> Iterator[Check]:
     problems = (*stops, *((waits,) if waits else checks.proof(plan, found)))
     for problem in problems:
         yield Check(problem.subject, "critical", problem.message, problem.hint)
-    if not problems:
+    if not problems and found.installed:
         yield Check("schedules", "ok", "nothing known keeps them from firing")
     for text in checks.warnings(plan, found):
         yield Check("warning", "warning", text)
@@ -97,14 +100,20 @@ def _figures(connection: psycopg.Connection, found: Observed) -> tuple[Figure, .
 
 def _drift(changes: tuple[Change, ...]) -> Check:
     """Whether the database is as the environment has it. A paused schedule does not run at all."""
-    off = [change for change in changes if change.writes or change.action == "foreign"]
+    off = [change for change in changes if change.writes]
     paused = [change.name for change in changes if change.action == "paused"]
+    foreign = [change.name for change in changes if change.action == "foreign"]
+    if foreign:
+        names = ", ".join(foreign)
+        text = f"another role's schedule stands in the place of ours: {names}"
+        return Check("drift", "critical", text, "jobwarden apply --take-over")
     if paused:
         return Check(
             "drift", "critical", f"paused: {', '.join(paused)}", "jobwarden apply --resume"
         )
     if off:
-        names = ", ".join(f"{change.kind} {change.name} ({change.action})" for change in off)
+        first = ", ".join(f"{change.kind} {change.name} ({change.action})" for change in off[:4])
+        names = first + (f" and {len(off) - 4} more" if len(off) > 4 else "")
         return Check("drift", "warning", names, "jobwarden plan, then jobwarden apply")
     return Check("drift", "ok", "as the environment has it")
 

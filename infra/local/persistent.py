@@ -12,11 +12,14 @@ from pathlib import Path
 
 from infra.errors import InfraError
 from infra.local.cluster import Cluster
+from infra.local.folder import PORT
 from infra.local.owner import Owner
 from infra.local.servers import Server, find_server
 
 DATABASE = "app"
 _SYSTEM_STATE = Path("/var/lib/jobwarden/local")
+# All that a cluster of ours puts into its folder.
+_OURS = ("data", "data.new", "log", "lock", f".s.PGSQL.{PORT}", f".s.PGSQL.{PORT}.lock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ def up(server: Server | None = None, *, folder: Path | None = None) -> Cluster:
         cluster = _open(folder)
         if cluster is not None and cluster.running():
             return cluster
+        if cluster is None:
+            _refuse_strangers(folder)
         chosen = cluster.server if cluster is not None else server or find_server()
         return Cluster.create(
             chosen, folder=folder, database=DATABASE, pg_cron=chosen.has_pg_cron, keep=True
@@ -66,9 +71,21 @@ def down(*, folder: Path | None = None, purge: bool = False) -> bool:
         ran = cluster is not None and cluster.running()
         if cluster is not None:
             cluster.stop()
-        if purge:
-            shutil.rmtree(folder)
+        if purge and cluster is not None:
+            _purge(folder)
     return ran
+
+
+def _purge(folder: Path) -> None:
+    """Remove what a cluster of ours is made of, and the folder if nothing else is in it."""
+    for name in _OURS:
+        path = folder / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def status(*, folder: Path | None = None) -> Status:
@@ -79,6 +96,16 @@ def status(*, folder: Path | None = None) -> Status:
         return Status(folder, exists=False, pid=None, url=None, server=None)
     pid = cluster.pid()
     return Status(folder, True, pid, cluster.url(DATABASE) if pid else None, cluster.server)  # noqa: FBT003
+
+
+def _refuse_strangers(folder: Path) -> None:
+    """A folder that holds something of somebody's is not made ours."""
+    found = sorted(path.name for path in folder.iterdir() if path.name not in _OURS)
+    if found:
+        raise InfraError(
+            f"{folder} holds something already ({', '.join(found[:3])}), and no cluster of ours",
+            hint="set JOBWARDEN_STATE to a folder that is empty or does not exist yet",
+        )
 
 
 def _open(folder: Path) -> Cluster | None:

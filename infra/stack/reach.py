@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,9 +45,6 @@ def _read(secret: str | None) -> str | None:
 
 
 def _url(database: str) -> str:
-    if database == PRIVATE and not os.environ.get("DATABASE_URL"):
-        raise NoConnection(
-            "the private cluster's URL is not known here (DATABASE_URL is not set)",
-            hint="make up, or: DATABASE_URL=$(jobwarden local up) pulumi up",
-        )
-    return resolve(None, None if database in {PRIVATE, FROM_ENVIRONMENT} else database)
+    if database == PRIVATE:
+        return resolve(None, None, target="local")
+    return resolve(None, None if database == FROM_ENVIRONMENT else database)

@@ -264,9 +264,12 @@ class TestTheLauncher:
         place.hold_until(lambda: place.look(app).server.launcher, "launcher")
         assert place.apply(app).registered
 
-    def test_a_standby_is_refused_and_stays_as_it_is(self, app: str, cluster: Cluster) -> None:
+    def test_a_standby_is_refused_and_sweeps_only_once_promoted(
+        self, app: str, cluster: Cluster
+    ) -> None:
         place.apply(app)
         with copy_of(cluster, standby=True) as copy:
+            assert not place.look(copy.url("app")).server.launcher
             with pytest.raises(Refused, match="standby") as caught:
                 place.apply(copy.url("app"), schedules=[place.OWN])
 
@@ -277,6 +280,9 @@ class TestTheLauncher:
             )
             place.hold_until(lambda: place.look(copy.url("app")).server.launcher, "launcher")
             assert place.apply(copy.url("app")).registered
+            assert place.one(copy.url("app"), "SELECT count(*) FROM jobwarden.run") == 0
+            place.run(copy.url("app"), "CALL jobwarden.sweep()")
+            assert place.one(copy.url("app"), "SELECT outcome FROM jobwarden.run") == "ok"
 
 
 class TestWhatIsRegistered:

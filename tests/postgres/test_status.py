@@ -53,7 +53,7 @@ def test_the_reader_may_ask_and_a_stranger_may_not(app: str) -> None:
     assert found.healthy
     assert {check.name for check in found.checks} >= {check.name for check in _status(app).checks}
     assert {figure.name for figure in found.figures}
-    with pytest.raises(InfraError, match="permission denied"):
+    with pytest.raises(InfraError, match="role plain may not read schema jobwarden"):
         _status(app.replace("postgres@", "plain@"))
 
 
