@@ -51,29 +51,33 @@ class Statements:
 @functools.cache
 def source(name: str) -> str:
     """One file of ``sql/``, which is part of this package like its code."""
-    return (_folder() / f"{name}.sql").read_text(encoding="utf-8")
+    return (folder() / f"{name}.sql").read_text(encoding="utf-8")
 
 
 @functools.cache
 def _numbered() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in _folder().glob("[0-9][0-9]_*.sql")))
+    return tuple(sorted(path.stem for path in folder().glob("[0-9][0-9]_*.sql")))
 
 
-def _folder() -> Path:
+def folder() -> Path:
     """Inside the package where it was installed, beside it in a checkout."""
     here = Path(__file__).parent
     return next(place for place in (here / "sql", here.parent / "sql") if place.is_dir())
 
 
-def render(environment: Environment) -> Rendered:
-    """The files in the order of application, with this environment's names in the adapter."""
+def render(environment: Environment, texts: Mapping[str, str] | None = None) -> Rendered:
+    """The files in the order of application, with this environment's names in the adapter.
+
+    ``texts``: other files than those of this package, by name.
+    """
     jobs = environment.jobs
     names = _names(jobs)
-    wanted = [name for name in _numbered() if name != GUARD or jobs.guard]
+    files = texts or {name: source(name) for name in _numbered()}
+    wanted = [name for name in sorted(files) if name != GUARD or jobs.guard]
     return Rendered(
         release=RELEASE,
         sources={
-            name: _filled(source(name), names) if name in {ADAPTER, GUARD} else source(name)
+            name: _filled(files[name], names) if name in {ADAPTER, GUARD} else files[name]
             for name in wanted
         },
         indexes=_indexes(names),

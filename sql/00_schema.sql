@@ -1,6 +1,6 @@
 -- Schema jobwarden: roles, tables, and the one clock.
 --
--- What:  four roles, the schema, the tables that policy, runs and events are kept in, and now().
+-- What:  five roles, the schema, the tables that policy, runs and events are kept in, and now().
 -- Why:   everything of ours lives in one schema, so that removing it touches nothing else.
 -- Who:   applied by `jobwarden apply` and `jobwarden boot`; safe to run again at any time.
 --
@@ -8,12 +8,13 @@
 --        jobwarden_runner    the schedules run as it; it may call sweep() and cleanup(), no more
 --        jobwarden_worker    for your workers: insert, read and update jobs
 --        jobwarden_readonly  enough for plan, status and metrics
+--        jobwarden_alerts    takes alerts and settles them, for `jobwarden alerts run`
 
 DO $$
 DECLARE
   v_role text;
 BEGIN
-  FOREACH v_role IN ARRAY ARRAY['jobwarden_owner', 'jobwarden_runner', 'jobwarden_worker', 'jobwarden_readonly'] LOOP
+  FOREACH v_role IN ARRAY ARRAY['jobwarden_owner', 'jobwarden_runner', 'jobwarden_worker', 'jobwarden_readonly', 'jobwarden_alerts'] LOOP
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = v_role) THEN
       BEGIN
         EXECUTE pg_catalog.format('CREATE ROLE %I NOLOGIN', v_role);

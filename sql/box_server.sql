@@ -13,7 +13,7 @@ SELECT pg_catalog.jsonb_build_object(
                  'value', pg_catalog.current_setting(s.name), 'source', s.source,
                  'context', s.context, 'pending', s.pending_restart))
                FROM pg_catalog.pg_settings AS s
-               WHERE s.name LIKE 'cron.%' OR s.name = ANY ({names})),
+               WHERE s.name LIKE 'cron.%' OR s.name = ANY ({names}) OR s.pending_restart),
   'files', (SELECT COALESCE(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
               'name', f.name, 'value', f.setting, 'file', f.sourcefile, 'line', f.sourceline,
               'applied', f.applied, 'error', f.error) ORDER BY f.seqno), '[]')

@@ -66,7 +66,7 @@ BEGIN
              WHEN pg_catalog.current_setting('server_version_num')::int >= 160000
              THEN pg_catalog.pg_has_role(current_user, r.oid, 'SET') ELSE true END)) INTO v_part
   FROM pg_catalog.pg_roles r
-  WHERE r.rolname IN ('jobwarden_owner', 'jobwarden_runner', 'jobwarden_worker', 'jobwarden_readonly');
+  WHERE r.rolname IN ('jobwarden_owner', 'jobwarden_runner', 'jobwarden_worker', 'jobwarden_readonly', 'jobwarden_alerts');
   v_doc := v_doc || pg_catalog.jsonb_build_object('roles', COALESCE(v_part, '{{}}'));
 
   -- The jobs table, whosever it is.

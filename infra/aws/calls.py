@@ -10,6 +10,8 @@ from infra.errors import InfraError
 
 # botocore's own: a wait that doubles, with chance in it, for what AWS calls throttling.
 ATTEMPTS: Final = 8
+# What AWS says of a database that is not there.
+GONE: Final = frozenset({"DBClusterNotFoundFault", "DBInstanceNotFound"})
 _SIGN_IN: Final = "sign in again (aws sso login, or new keys) and run pulumi up again"
 _HINTS: Final = {
     "AccessDenied": "allow the action to the role that runs pulumi, then run pulumi up again",

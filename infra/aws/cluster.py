@@ -88,7 +88,7 @@ class Cluster(pulumi.ComponentResource):
             db_cluster_parameter_group_name=common.group,
             **holder(name, common),
             **more,
-            opts=child_of(self, name, "cluster"),
+            opts=child_of(self, name, "cluster", protect=common.deletion_protection),
         )
 
     def _instance(

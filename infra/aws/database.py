@@ -15,7 +15,11 @@ from infra.aws.network import Network
 
 @dataclass(frozen=True, slots=True)
 class DatabaseArgs:
-    """What an instance and a cluster have in common. ``database``: made at first, None for none."""
+    """What an instance and a cluster have in common. ``database``: made at first, None for none.
+
+    ``deletion_protection`` holds in Pulumi too, so that a destroy is refused before it has begun
+    and a change that would replace the database is refused in the preview.
+    """
 
     engine_version: str
     instance_class: str
@@ -78,7 +82,7 @@ class Instance(pulumi.ComponentResource):
             publicly_accessible=False,
             **holder(name, common),
             **insights(common),
-            opts=child_of(self, name, "database"),
+            opts=child_of(self, name, "database", protect=common.deletion_protection),
         )
         self.identifier = database.identifier
         self.address = database.address

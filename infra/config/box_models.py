@@ -47,7 +47,7 @@ class Service(Block):
         (), description="Variables it gets from the environment of whoever deploys."
     )
     writable: Annotated[tuple[kinds.AbsolutePath, ...], Strict(strict=False)] = Field(
-        (), description="Folders it may write to, besides its own under /var/lib."
+        (), description="Folders it may write to, besides its own under /var/lib/jobwarden."
     )
     memory_max: kinds.Memory | None = Field(
         None, description="Memory beyond which the kernel ends it, such as 512M."

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, get_args
 from pydantic import ConfigDict, Field, Strict
 
 from infra.config import box_fields, fields
+from infra.config.alert_models import Alerts
 from infra.config.aws_models import Rds
 from infra.config.block import Block
 from infra.config.box_models import BoxEntry, Service
@@ -160,6 +161,9 @@ class Environment(Block):
     entries: Annotated[tuple[ScheduleEntry, ...], Strict(strict=False)] = Field(
         (), alias="schedules", description="Schedules of your own."
     )
+    alerts: Alerts = Field(
+        default_factory=Alerts, description="Who hears of which failure, by its code."
+    )
     boxes: Annotated[tuple[BoxEntry, ...], Strict(strict=False)] = Field(
         (), description="Servers of your own, for `pyinfra inventory.py deploy.py`."
     )
@@ -198,7 +202,6 @@ class Environment(Block):
 LATER_KEYS: Final[dict[type[Block], frozenset[str]]] = {
     Environment: frozenset(
         {
-            "alerts",
             "heartbeat",
         }
     ),

@@ -65,7 +65,7 @@ def resolve(url: str | None, declared: str | None, *, target: str = "existing") 
         return private
     raise NoConnection(
         f"the private cluster of target local is not known here ({PRIVATE_URL} is not set)",
-        hint=f"jobwarden local up, or: {PRIVATE_URL}=$(jobwarden local up) and run it again",
+        hint=f"make up; or {PRIVATE_URL}=$(jobwarden local up), then run it again",
     )
 
 

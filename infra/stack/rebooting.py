@@ -56,10 +56,14 @@ class RebootProvider(dynamic.ResourceProvider):
         return dynamic.UpdateResult(self._converge(_news, _olds))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        """Look, and never reboot."""
+        """Look, and never reboot. A database that is gone has nothing to reboot."""
+        from infra.aws.calls import GONE, AwsError
+
         try:
             members = self._database(props).settled_members()
-        except InfraError as error:
+        except AwsError as error:
+            if error.code in GONE:
+                return dynamic.ReadResult("", {})
             stop(error)
         waiting = props.get("waiting") or dict(props["waitsFor"])
         return dynamic.ReadResult(id_, {**_kept(props), **self._told(props, members, waiting)})

@@ -26,7 +26,7 @@ ABSENT = [name for name in NEEDED if find_spec(name) is None]
 # Without these packages most modules cannot even be imported; test_needs.py says so.
 NEEDING = (
     *("test_account.py", "test_instance.py", "test_provider*.py", "test_story.py"),
-    *("test_rds_story.py", "test_aurora_story.py", "test_aws_faults.py"),
+    *("test_rds_story.py", "test_aurora_story.py", "test_aws_faults.py", "test_preview.py"),
 )
 collect_ignore_glob = list(NEEDING) if ABSENT else []
 

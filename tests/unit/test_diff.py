@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from infra import sqltext
-from infra.changes import Change, due, pending
+from infra.changes import COPIES, Change, due, pending
 from infra.diff import diff
-from infra.diff_schedules import COPIES, Wishes
+from infra.diff_schedules import Wishes
 from infra.observed import LedgerSchedule, Limits, Observed
 from infra.plan import Plan
 from infra.schedules import CLEANUP, WATCHDOG

@@ -61,7 +61,13 @@ def test_the_version_is_needed_for_the_family(target: str) -> None:
         ("aurora", {}, {"allocatedStorage": 50}, "rds.allocatedStorage", "target rds"),
         ("rds", {}, {"allowFrom": ["0.0.0.0/0"]}, "rds.allowFrom.0", "everybody"),
         ("rds", {}, {"allowFrom": ["my office"]}, "rds.allowFrom.0", "neither"),
-        ("rds", {}, {"subnetIds": ["subnet-0123456a"]}, "rds.subnetIds", "one subnet"),
+        (
+            "rds",
+            {},
+            {"subnetIds": ["subnet-0123456a"], "vpcId": "vpc-0123456a"},
+            "rds.subnetIds",
+            "one subnet",
+        ),
         ("rds", {}, {"subnetGroup": "private"}, "rds.vpcId", "VPC of the subnets"),
         (
             "rds",

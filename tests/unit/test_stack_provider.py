@@ -233,7 +233,8 @@ def test_resources_of_one_run_wait_for_one_time_out(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_private_cluster_is_never_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.delenv("JOBWARDEN_LOCAL_URL", raising=False)
+    monkeypatch.setenv("DATABASE_URL", "postgresql://app@production.example.net/app")
     monkeypatch.setattr(reach, "_unreached", {})
 
     made = outs(configured(ScheduleProvider()).create({**NEWS, "database": PRIVATE}))

@@ -1,0 +1,76 @@
+"""The part of an environment that is about boxes and services."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from infra import config
+from infra.errors import ConfigError
+
+API: dict[str, Any] = {"command": "/x"}
+
+
+def settings(value: object) -> dict[str, Any]:
+    return {"postgres": {"settings": {"work_mem": value}}}
+
+
+def parse(**keys: Any) -> config.Environment:
+    return config.parse({"target": "box", **keys})
+
+
+def test_a_box_and_a_service_are_read() -> None:
+    environment = parse(
+        boxes=[{"host": "db1", "cluster": "16/main", "allowRestart": True, "sshPort": 2222}],
+        services={"worker": {"command": "/srv/w", "instances": 3, "environment": {"N": 5}}},
+        postgres={
+            "preload": ["auto_explain"],
+            "settings": {"work_mem": "16MB", "cron.log_run": False},
+        },
+    )
+
+    entry, service = environment.boxes[0], environment.services["worker"]
+    assert (entry.host, entry.cluster, entry.allow_restart) == ("db1", "16/main", True)
+    assert (entry.ssh_port, entry.ssh_user) == (2222, None)
+    assert (service.instances, service.environment) == (3, {"N": "5"})
+    assert service.drain == timedelta(seconds=30)
+    assert environment.postgres.settings == {"work_mem": "16MB", "cron.log_run": "off"}
+    assert environment.postgres.packages == "distribution"
+
+
+@pytest.mark.parametrize(
+    ("keys", "path", "says"),
+    [
+        ({"boxes": [{"host": "h", "port": 70000}]}, "boxes.0.port", "65535"),
+        ({"boxes": [{"host": "h", "cluster": "main"}]}, "boxes.0.cluster", "16/main"),
+        ({"boxes": [{"host": "h", "cluster": "12/main"}]}, "boxes.0.cluster", "pg_lsclusters"),
+        ({"boxes": [{"host": "h", "hots": "h"}]}, "boxes.0.hots", "did you mean host?"),
+        ({"boxes": [{"host": "-oProxyCommand=x"}]}, "boxes.0.host", "a name or an address"),
+        ({"services": {"a": {"command": "run me"}}}, "services.a.command", "absolute"),
+        ({"services": {"a": {"command": "/x\n[Unit]"}}}, "services.a.command", "one line"),
+        ({"services": {"A b": {"command": "/x"}}}, "services.A b", "a letter first"),
+        ({"services": {"a": API | {"instances": 0}}}, "services.a.instances", "1 to 100"),
+        ({"services": {"a": API | {"memoryMax": "lots"}}}, "services.a.memoryMax", "512M"),
+        ({"services": {"a": {"command": "/x", "environment": {"A B": "1"}}}},
+         "services.a.environment.A B", "DATABASE_URL"),
+        ({"services": {"a": {"command": "/x", "drain": "soon"}}}, "services.a.drain", "90s"),
+        ({"postgres": {"settings": {"cron.log_rnu": "on"}}}, "postgres.settings.cron.log_rnu",
+         "did you mean cron.log_run?"),
+        ({"postgres": {"settings": {"shared_preload_libraries": "x"}}},
+         "postgres.settings.shared_preload_libraries", "postgres.preload"),
+        ({"postgres": {"settings": {"work mem": "1"}}}, "postgres.settings.work mem", "work_mem"),
+        (settings(["1"]), "postgres.settings.work_mem", "one value"),
+        (settings("1\n'"), "postgres.settings.work_mem", "one line"),
+        ({"postgres": {"packages": "apt"}}, "postgres.packages", "pgdg"),
+    ],
+)  # fmt: skip
+def test_each_fault_names_its_path_and_the_way_out(
+    keys: dict[str, Any], path: str, says: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(**keys)
+
+    assert [fault.path for fault in caught.value.faults] == [path]
+    assert says in str(caught.value)
