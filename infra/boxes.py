@@ -6,6 +6,7 @@ A value of None means "unknown": nothing is installed that could tell. It never 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -162,10 +163,7 @@ class Box:
 
 def parse(lines: Iterable[str]) -> Box:
     """Read the findings. Raises ValueError when they were cut off, KeyError when not ours."""
-    found = {}
-    for line in lines:
-        key, _, value = line.partition(" ")
-        found[key] = base64.b64decode(value).decode(errors="replace")
+    found = dict(_findings(lines))
     if found.get("end") != "done":
         raise ValueError("the findings were cut off")
     os = _assignments(found.get("os", ""))
@@ -197,6 +195,14 @@ def parse(lines: Iterable[str]) -> Box:
         envs=dict(_envs(found)),
         users=frozenset(found.get("users", "").split()),
     )
+
+
+def _findings(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """Key and value of each line; a greeting of the box's own shell is passed over."""
+    for line in lines:
+        key, _, value = line.partition(" ")
+        with contextlib.suppress(ValueError):
+            yield key, base64.b64decode(value, validate=True).decode(errors="replace")
 
 
 def parse_observed(text: str) -> Observed | None:

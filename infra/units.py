@@ -131,7 +131,7 @@ def render(name: str, service: Service, after: str) -> str:
         f"EnvironmentFile=/etc/jobwarden/{name}.env",
         *(["Environment=INSTANCE=%i"] if service.instances else []),
         *([f"WorkingDirectory={service.working_directory}"] if service.working_directory else []),
-        f"StateDirectory={name}",
+        f"StateDirectory=jobwarden/{name}",
         *(f"ReadWritePaths={path}" for path in service.writable),
         "Restart=always",
         "RestartSec=1",
@@ -188,7 +188,7 @@ def diff(wanted: Wanted, box: Box) -> Units:
         changes=(
             *(Change("user", user, "create", None, {"system": True}) for user in users),
             *_file_changes(wanted, box, write, envs, remove),
-            *_state_changes(box, stop, restart, write),
+            *_state_changes(box, stop, restart),
         ),
         users=users,
         write=write,
@@ -223,19 +223,16 @@ def _file_changes(
         yield Change("file", f"/etc/jobwarden/{name}.env", "delete", box.envs[name].sha256, None)
 
 
-def _state_changes(
-    box: Box, stop: tuple[str, ...], restart: tuple[str, ...], write: Mapping[str, str]
-) -> Iterator[Change]:
+def _state_changes(box: Box, stop: tuple[str, ...], restart: tuple[str, ...]) -> Iterator[Change]:
     for unit in stop:
         why = "the environment no longer names it"
         yield Change("unit", unit, "delete", _state(box, unit), None, why)
     for unit in restart:
+        old = _state(box, unit)
         found = box.units.get(unit)
         there = found is not None and found.running
-        why = "its files changed" if there or write else "it was not running"
-        yield Change(
-            "unit", unit, "update" if there else "create", _state(box, unit), "active", why
-        )
+        why = "" if old is None else "its files changed" if there else "it was not running"
+        yield Change("unit", unit, "update" if old else "create", old, "active", why)
 
 
 def _state(box: Box, unit: str) -> str | None:

@@ -89,7 +89,19 @@ def _ways_in(environment: Environment) -> Iterator[Fault]:
             "true",
             "take it out",
         )
+    yield from _reboots(ours)
     yield from _insights(environment)
+
+
+def _reboots(ours: Rds) -> Iterator[Fault]:
+    if ours.reboot_when_pending and ours.reboot_window:
+        yield Fault(
+            "rds.rebootWindow",
+            "rds.rebootWhenPending: true reboots at any hour, in the window or not",
+            f'"{ours.reboot_window}"',
+            "rds.rebootWindow or rds.rebootWhenPending: true",
+            "take rds.rebootWhenPending out to reboot in the window only",
+        )
 
 
 def _insights(environment: Environment) -> Iterator[Fault]:

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
+from infra import rds
 from infra.config.box_fields import SettingValue
 from infra.errors import RuleError
 from infra.preload import parse
@@ -21,6 +22,8 @@ _ENGINE_VERSION: Final = r"1[3-8](\.[0-9]{1,2})?"
 _CLASS: Final = r"db\.[a-z0-9-]+(\.[a-z0-9-]+)?"
 _USERNAME: Final = r"[a-z][a-z0-9_]{0,62}"
 _GUC: Final = r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?"
+_HOUR: Final = "([01][0-9]|2[0-3])"
+_MINUTE: Final = "[0-5][0-9]"
 _RESERVED: Final = frozenset({"admin", "rdsadmin", "rds_superuser"})
 
 
@@ -76,6 +79,10 @@ def _preload_text(text: str) -> str:
     return text
 
 
+def _window(text: str) -> str:
+    return str(rds.window(text))
+
+
 def _engine_version(value: object) -> object:
     """Take 16 for "16": YAML and ``pulumi config set --path`` write numbers."""
     return str(value) if type(value) in {int, float} else value
@@ -126,6 +133,11 @@ SecurityGroup = Annotated[
 ]
 Vpc = Annotated[str, _fits(r"vpc-[0-9a-f]{8,17}", "this names no VPC", "vpc-...", "see the VPC")]
 Source = Annotated[str, AfterValidator(_source)]
+RebootWindow = Annotated[
+    str,
+    AfterValidator(_window),
+    WithJsonSchema({"type": "string", "pattern": f"^{_HOUR}:{_MINUTE}-{_HOUR}:{_MINUTE}$"}),
+]
 PreloadText = Annotated[str, AfterValidator(_preload_text)]
 ParameterName = Annotated[
     str,

@@ -93,6 +93,9 @@ class Rds(Block):
     reboot_when_pending: bool = Field(
         default=False, description="Reboot when a parameter waits for it, readers first."
     )
+    reboot_window: kinds.RebootWindow | None = Field(
+        None, description="The same, but only in this time of the day, in UTC: 02:00-04:00."
+    )
     ca_file: str | None = Field(
         None, description="File with the CA certificates of RDS, to check the server's with."
     )
