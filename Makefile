@@ -6,7 +6,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 SHELL_FILES = $$(git grep --untracked -lE '^\#!/(usr/)?bin/(env )?(ba)?sh$$' -- . ':!*.md' ':!*.py')
 
-.PHONY: help demo up preview down test unit postgres lint golden docs setup packages pulumi
+.PHONY: help demo up preview down test unit postgres box story lint golden docs setup packages pulumi
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,7 @@ down: pulumi ## `pulumi destroy` of that stack, then stop its Postgres
 	@tools/local-stack down $(ARGS)
 
 test: setup ## all tests; says which tiers were skipped, and why
+	@tools/bootstrap pulumi || echo 'bootstrap: the tests that need a Pulumi CLI are skipped' >&2
 	@$(BIN)/pytest $(ARGS)
 
 unit: packages ## the pure tests: seconds, no Postgres
@@ -31,6 +32,12 @@ unit: packages ## the pure tests: seconds, no Postgres
 
 postgres: setup ## the tests on a private Postgres with pg_cron
 	@$(BIN)/pytest tests/postgres $(ARGS)
+
+box: packages ## the tests on throwaway Debian machines; needs root (tests/box/README.md)
+	@$(BIN)/pytest tests/box $(ARGS)
+
+story: setup ## the whole service: kills, rescues and alerts, with a table of them
+	@$(BIN)/pytest tests/story $(ARGS)
 
 lint: packages ## ruff, mypy, import arrows, shellcheck, generated docs
 	$(BIN)/ruff check

@@ -51,3 +51,14 @@ MAY_CALL = (
     " JOIN pg_catalog.pg_roles AS r ON r.rolname = %s"
     " WHERE p.prokind = 'p' AND n.nspname = %s AND p.proname = %s"
 )
+
+# Alerts: what the sender asks, as a member of jobwarden_alerts.
+LISTEN = "LISTEN jobwarden_event"
+BEGIN_ALERTS = "SELECT jobwarden.begin_alerts()"
+NEW_EVENTS = "SELECT e.id, e.action, e.code FROM jobwarden.new_events(%s) AS e"
+FILE_EVENTS = "SELECT jobwarden.file_events(%s, %s, %s)"
+CLAIM_ALERT = "SELECT a.* FROM jobwarden.claim_alert(%s) AS a"
+SETTLE_ALERT = "SELECT jobwarden.settle_alert(%s, %s, %s, %s, %s)"
+NEXT_ALERT = "SELECT jobwarden.next_alert()"
+
+REPORT = "SELECT jobwarden.report(%s)"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from infra.cli.options import CHANGES, Json
+
+if TYPE_CHECKING:
+    from infra.page import Page
 
 Stacks = Annotated[
     list[str] | None,
@@ -19,29 +22,37 @@ Stacks = Annotated[
         help="A stack's name (Pulumi.NAME.yaml) or file; once for each.",
     ),
 ]
+Markdown = Annotated[
+    Path | None, typer.Option("--markdown", help="Write the page here; stdout gets one line.")
+]
+Comment = Annotated[
+    Path | None, typer.Option("--comment", help="Write it here, cut to what a comment holds.")
+]
+Base = Annotated[
+    str | None, typer.Option("--base", help="Only what changed in the plan since this git ref.")
+]
+FailOn = Annotated[
+    str | None, typer.Option("--fail-on", help="destructive, restarting, harmless or never.")
+]
+Labels = Annotated[
+    list[str] | None, typer.Option("--label", help="A label of the pull request; once for each.")
+]
+Refresh = Annotated[
+    bool, typer.Option("--refresh", help="Let Pulumi look at the cloud first, for drift.")
+]
+Timeout = Annotated[str, typer.Option("--timeout", help="Limit of each tool.")]
 
 
-def preview(
+def preview(  # noqa: PLR0917  # as many as it has options
     stack: Stacks = None,
-    markdown: Annotated[
-        Path | None, typer.Option("--markdown", help="Write the page here; stdout gets one line.")
-    ] = None,
+    markdown: Markdown = None,
+    comment: Comment = None,
     json: Json = False,
-    base: Annotated[
-        str | None,
-        typer.Option("--base", help="Only what changed in the plan since this git ref."),
-    ] = None,
-    fail_on: Annotated[
-        str | None,
-        typer.Option("--fail-on", help="destructive, restarting, harmless or never."),
-    ] = None,
-    label: Annotated[
-        list[str] | None, typer.Option("--label", help="A label of the pull request.")
-    ] = None,
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="Let Pulumi look at the cloud first, for drift.")
-    ] = False,
-    timeout: Annotated[str, typer.Option("--timeout", help="Limit of each tool.")] = "2m",
+    base: Base = None,
+    fail_on: FailOn = None,
+    label: Labels = None,
+    refresh: Refresh = False,
+    timeout: Timeout = "2m",
 ) -> None:
     """Show every infra diff on one page, before it is applied.
 
@@ -51,34 +62,29 @@ def preview(
 
     Exit code: 0 no changes, 2 changes, 1 something could not be looked at, or is not allowed.
     """
-    from infra import page as pages
-    from infra import terminal
     from infra.preview.preview import Wish
     from infra.preview.preview import preview as look
 
-    wish = Wish(
-        stacks=_stacks(stack),
-        limit=_limit(timeout),
-        base=base,
-        refresh=refresh,
-        fail_on=_level(fail_on),
-        labels=tuple(label or ()),
-    )
-    found = look(wish)
-    text = pages.render(found)
+    stacks, limit, level = _stacks(stack), _limit(timeout), _level(fail_on)
+    found = look(Wish(stacks, limit, base, refresh, level, tuple(label or ())))
+    _show(found, markdown, comment, json=json)
+    if found.counts.unreachable or found.blocks:
+        raise typer.Exit(1)
+    raise typer.Exit(CHANGES if found.counts.changes else 0)
+
+
+def _show(found: Page, markdown: Path | None, comment: Path | None, *, json: bool) -> None:
+    from infra import page, terminal
+
+    text = page.render(found)
     if markdown:
         _write(markdown, text)
+    if comment:
+        _write(comment, page.render(found, page.COMMENT))
     if json:
         terminal.document(found.to_json())
     else:
         typer.echo(text.partition("\n")[0] + "\n" if markdown else text, nl=False)
-    raise typer.Exit(_code(found.counts.unreachable, found.blocks, found.counts.changes))
-
-
-def _code(unreachable: int, blocks: tuple[str, ...], changes: int) -> int:
-    if unreachable or blocks:
-        return 1
-    return CHANGES if changes else 0
 
 
 def _stacks(given: list[str] | None) -> tuple[str, ...]:

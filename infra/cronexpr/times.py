@@ -117,7 +117,8 @@ def moments(local: datetime, zone: tzinfo) -> list[datetime]:
 def longest_gap(cron: Cron) -> timedelta:
     """Return the longest time between two fires, in GMT.
 
-    Looks at 56 years: leap days and days of the week together repeat every 28.
+    Looks at the years 2001 to 2056: leap days and days of the week together repeat every 28,
+    until 2100, which has no leap day and makes a few rare schedules rarer once.
     """
     if cron.fields is None:
         return timedelta(seconds=cron.every or 0)

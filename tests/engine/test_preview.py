@@ -156,7 +156,7 @@ def test_a_branch_is_one_page_with_all_that_it_changes(
 
 
 def by_hand(repository: Repository) -> None:
-    """Somebody edits a schedule on AWS: a refresh sees it, and so does whoever asks the database."""
+    """Somebody edits a schedule on AWS: a refresh sees it, and whoever asks the database."""
     stack = repository.stack
     stack.ask("UPDATE cron.job SET schedule = '0 0 1 1 *' WHERE jobname = 'jobsDailyCleanup'")
     words = ("preview", "-s", "test", "--json")

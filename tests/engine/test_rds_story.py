@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from tests.engine.account.server import Account
@@ -92,9 +94,13 @@ def test_a_library_that_waits_for_a_reboot_is_reported_until_somebody_reboots(
     stack.say("postgres", {"version": "15", "database": "app"})
     with pytest.raises(PulumiError, match="auto_explain would be taken out of the list"):
         stack.project.preview()
-    stack.rds(allowPreloadRemoval=True, rebootWhenPending=True)
+    stack.rds(allowPreloadRemoval=True, rebootWindow=hours(from_now=6, until=8))
+    closed = stack.project.up()
+    stack.rds(allowPreloadRemoval=True, rebootWindow=hours(from_now=-1, until=2))
     removed = stack.project.up()
 
+    assert "UTC is closed; it opens next at " in closed.output
+    assert "rebooted: " not in closed.output
     assert "rebooted: jobs" in removed.output
     assert stack.ask("SHOW shared_preload_libraries") == [("rdsutils,pg_stat_statements,pg_cron",)]
 
@@ -151,6 +157,12 @@ def test_a_major_upgrade_switches_to_a_new_group_and_drops_the_old_one(stack: St
     assert old not in own_groups(stack.account)
     assert own_groups(stack.account) == [found["parameterGroupName"]]
     assert stack.project.up().touched() == {}
+
+
+def hours(*, from_now: int, until: int) -> str:
+    """Return a window around now: the program under test goes by the clock of this machine."""
+    now = datetime.now(UTC)
+    return "-".join(f"{now + timedelta(hours=each):%H:%M}" for each in (from_now, until))
 
 
 def no_secret_in(stack: Stack) -> None:

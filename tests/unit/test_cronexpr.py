@@ -278,8 +278,9 @@ def test_the_longest_gap_is_never_exceeded(schedule: str, after: datetime) -> No
     except RuleError:
         assume(False)  # noqa: FBT003 - a schedule that never fires has no gap
         raise
-    fires = cronexpr.next_fires(cron, after, 40)
+    fires = [fire for fire in cronexpr.next_fires(cron, after, 40) if fire.year <= 2056]
     gaps = [later - earlier for earlier, later in pairwise(fires)]
+    assume(gaps)
     assert max(gaps) <= cronexpr.longest_gap(cron)
 
 
