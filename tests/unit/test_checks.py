@@ -189,9 +189,7 @@ class TestWaiting:
 
         problem = _waits(observed)
 
-        assert (
-            "shared_preload_libraries = 'auto_explain,pg_cron'\n" in problem.hint
-        )
+        assert "shared_preload_libraries = 'auto_explain,pg_cron'\n" in problem.hint
         assert "cron.database_name = 'app'\n" in problem.hint
 
     def test_another_home_of_pg_cron_is_named(self) -> None:
