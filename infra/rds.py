@@ -1,4 +1,4 @@
-"""Decisions for RDS and Aurora: the family, each parameter and how it is applied, worker slots.
+"""Decisions for RDS and Aurora: the family, parameters and how they apply, worker slots, reboots.
 
 All are functions of plain values, so that what AWS would refuse minutes later is refused before
 anything is made. Facts and their sources: ``rds_facts``.
@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
 from fractions import Fraction
 from typing import Final, Literal
 
@@ -26,6 +27,8 @@ LIBRARY: Final = "pg_cron"
 
 _FORMULA = re.compile(r"\{.*\}|(GREATEST|LEAST|SUM)\(.*\)")
 _AMOUNT = re.compile(r"(-?\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+_HOUR: Final = "((?:[01][0-9]|2[0-3]):[0-5][0-9])"
+_WINDOW = re.compile(f"{_HOUR}-{_HOUR}")
 _CLASS = re.compile(r"db\.[a-z0-9-]+\.(?:(micro|small|medium|large)|(\d*)xlarge)")
 _SWITCH: Final = {
     **dict.fromkeys(("on", "true", "yes", "1"), "1"),
@@ -229,3 +232,43 @@ def check_allowed_extensions(settings: Mapping[str, str]) -> None:
 def has_insights(instance_class: str) -> bool:
     """Tell whether Performance Insights can be had for an instance class."""
     return instance_class not in facts.WITHOUT_INSIGHTS
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A time of every day, in UTC. It passes midnight where it ends before it starts."""
+
+    start: time
+    end: time
+
+    def __str__(self) -> str:
+        return f"{self.start:%H:%M}-{self.end:%H:%M}"
+
+
+def window(text: str) -> Window:
+    """Return the window of a text such as 02:00-04:00 or 23:00-01:00. Raises RuleError."""
+    found = _WINDOW.fullmatch(text)
+    ends = [time.fromisoformat(each) for each in found.groups()] if found else []
+    if ends and ends[0] != ends[1]:
+        return Window(*ends)
+    raise RuleError(
+        "this window is empty: it ends when it starts" if ends else "this is no window of a day",
+        got=text,
+        allowed="HH:MM-HH:MM in UTC, 00:00 to 23:59, two different times; it may pass midnight",
+        hint='write "02:00-04:00"',
+    )
+
+
+def within(window: Window, now: datetime) -> bool:
+    """Tell whether a window is open at an aware time. Its end is no part of it."""
+    clock = now.astimezone(UTC).time()
+    if window.start < window.end:
+        return window.start <= clock < window.end
+    return clock >= window.start or clock < window.end
+
+
+def opens(window: Window, now: datetime) -> datetime:
+    """Return when a window opens next after an aware time, in UTC."""
+    there = now.astimezone(UTC)
+    today = datetime.combine(there, window.start, UTC)
+    return today if today > there else today + timedelta(days=1)

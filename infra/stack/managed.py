@@ -208,5 +208,6 @@ def _reboot(
         database=database,
         password_secret=made.secret_arn,
         reboot_when_pending=environment.rds.reboot_when_pending,
+        reboot_window=environment.rds.reboot_window,
     )
     return Reboot(f"{name}-reboot", args, pulumi.ResourceOptions(depends_on=[made, groups]))

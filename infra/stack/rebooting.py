@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pulumi
 from pulumi import dynamic
 
+from infra import rds
 from infra.errors import InfraError
 from infra.stack.provider import say, stop
 from infra.stackvalues import PASSWORD, PREFIX
@@ -20,7 +22,10 @@ from infra.stackvalues import PASSWORD, PREFIX
 if TYPE_CHECKING:
     from infra.aws.reboot import Database, Member
 
-_DECLARED = ("kind", "identifier", "waitsFor", "database", "passwordSecret", "rebootWhenPending")
+_DECLARED = (
+    *("kind", "identifier", "waitsFor", "database", "passwordSecret"),
+    *("rebootWhenPending", "rebootWindow"),
+)
 _PRELOAD = "shared_preload_libraries"
 Values = Mapping[str, Any]
 _NOTHING: Values = {
@@ -33,11 +38,16 @@ _NOTHING: Values = {
 
 
 class RebootProvider(dynamic.ResourceProvider):
-    """Looks at a database, and reboots it where that is wanted."""
+    """Looks at a database, and reboots it where and when that is wanted."""
 
     serialize_as_secret_always = False  # it holds nothing
     region: str | None = None
     password: str | None = None
+
+    @staticmethod
+    def clock() -> datetime:
+        """Return the time by the machine that runs the ``up``: the window goes by it."""
+        return datetime.now(UTC)
 
     def configure(self, req: dynamic.ConfigureRequest) -> None:
         self.region = req.config.get("aws:region")
@@ -72,16 +82,20 @@ class RebootProvider(dynamic.ResourceProvider):
         waiting = _waiting(news, olds)
         try:
             members = self._members(news)
-            told = self._told(news, members, waiting)
-            if told["pending"] and news["rebootWhenPending"]:
+            if any(member.pending for member in members) and self._may_reboot(news):
                 done = self._database(news).reboot()
                 say(f"rebooted: {', '.join(done)}")
-                told = self._told(news, self._database(news).members(), waiting)
+                members = self._database(news).members()
+            told = self._told(news, members, waiting)
             if not told["pending"]:
                 told |= self._proof(news)
         except InfraError as error:
             stop(error)
         return {**_kept(news), **told}
+
+    def _may_reboot(self, news: Values) -> bool:
+        window = _window(news)
+        return bool(news["rebootWhenPending"] or (window and rds.within(window, self.clock())))
 
     def _database(self, values: Values) -> Database:
         from infra.aws.reboot import Database
@@ -109,8 +123,7 @@ class RebootProvider(dynamic.ResourceProvider):
         what = ", ".join(f"{name} = {value}" for name, value in sorted(waiting.items()))
         reason = (
             f"{', '.join(pending)} must be rebooted before this is in force: {what}."
-            f" Try: {command}; then pulumi up; or pulumi config set --path"
-            " jobwarden:rds.rebootWhenPending true"
+            f" {_way_out(_window(values), command, self.clock())}"
         )
         return {
             "pending": pending,
@@ -151,8 +164,27 @@ def _waiting(news: Values, olds: Values) -> dict[str, str]:
     return {**olds.get("waiting", {}), **changed} or dict(news["waitsFor"])
 
 
+def _window(values: Values) -> rds.Window | None:
+    text = values.get("rebootWindow")
+    return rds.window(text) if text else None
+
+
+def _way_out(window: rds.Window | None, command: str, now: datetime) -> str:
+    by_hand = f"{command}; then pulumi up"
+    if window is None:
+        return f"Try: {by_hand}; or pulumi config set --path jobwarden:rds.rebootWhenPending true"
+    if rds.within(window, now):
+        return f"The window {window} UTC is open. Try: pulumi up, which reboots; or {by_hand}"
+    return (
+        f"The window {window} UTC is closed; it opens next at"
+        f" {rds.opens(window, now):%Y-%m-%d %H:%M} UTC. Try: pulumi up while it is open, which"
+        f" reboots; or {by_hand}"
+    )
+
+
 def _kept(values: Values) -> dict[str, Any]:
-    return {key: values[key] for key in _DECLARED}
+    """Return what is declared. No window is no key."""
+    return {key: values[key] for key in _DECLARED if key in values}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +197,7 @@ class RebootArgs:
     database: pulumi.Input[str]
     password_secret: pulumi.Input[str]
     reboot_when_pending: bool = False
+    reboot_window: str | None = None
 
 
 class Reboot(dynamic.Resource, module="jobwarden", name="Reboot"):
@@ -183,5 +216,6 @@ class Reboot(dynamic.Resource, module="jobwarden", name="Reboot"):
             "database": args.database,
             "passwordSecret": args.password_secret,
             "rebootWhenPending": args.reboot_when_pending,
+            "rebootWindow": args.reboot_window,
         }
         super().__init__(RebootProvider(), name, {**found_out, **props}, opts)

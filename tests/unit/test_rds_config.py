@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from infra import config
 from infra.config import Environment
@@ -87,6 +88,15 @@ def test_the_version_is_needed_for_the_family(target: str) -> None:
         ("rds", {}, {"blueGreenUpdate": True}, "rds.blueGreenUpdate", "must stay off"),
         ("rds", {}, {"replicateSourceDb": "x"}, "rds.replicateSourceDb", "runs no schedules"),
         ("rds", {}, {"instanceClas": "db.t4g.micro"}, "rds.instanceClas", "instanceClass?"),
+        ("rds", {}, {"rebootWindow": "2:00-04:00"}, "rds.rebootWindow", "it may pass midnight"),
+        ("rds", {}, {"rebootWindow": "02:00-02:00"}, "rds.rebootWindow", "is empty"),
+        (
+            "rds",
+            {},
+            {"rebootWindow": "02:00-04:00", "rebootWhenPending": True},
+            "rds.rebootWindow",
+            "rds.rebootWhenPending: true reboots at any hour",
+        ),
         ("rds", {}, {"existingPreload": "pg_cron,"}, "rds.existingPreload", "trailing"),
         ("rds", {"preload": ["citus"]}, {}, "postgres.preload", "not to be had"),
         ("rds", {"settings": {"wrk_mem": "1"}}, {}, "postgres.settings.wrk_mem", "work_mem?"),
@@ -184,6 +194,24 @@ def test_serverless_has_its_class_and_its_limits() -> None:
 
     assert found.rds.serverless is not None
     assert (found.rds.serverless.minimum, found.rds.serverless.maximum) == (1.0, 8.5)
+
+
+@pytest.mark.parametrize("target", ["rds", "aurora"])
+def test_a_window_for_the_reboot_is_read_beside_the_flag_that_is_off(target: str) -> None:
+    found = parsed(target, rebootWindow="23:00-01:00", rebootWhenPending=False).rds
+
+    assert (found.reboot_window, found.reboot_when_pending) == ("23:00-01:00", False)
+    assert parsed(target).rds.reboot_window is None
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [("02:00-04:00", True), ("23:59-00:00", True), ("24:00-01:00", False), ("2-4", False)],
+)
+def test_the_schema_knows_a_window_by_its_shape(text: str, fits: bool) -> None:
+    stack = {"config": {"jobwarden:target": "rds", "jobwarden:rds": {"rebootWindow": text}}}
+
+    assert Draft202012Validator(config.json_schema()).is_valid(stack) is fits
 
 
 def test_an_engine_version_may_be_a_number() -> None:

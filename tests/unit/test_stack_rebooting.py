@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -153,6 +154,77 @@ def test_it_reboots_only_where_that_is_wanted(world: World) -> None:
     assert outs["requiresReboot"] is False
 
 
+def at(monkeypatch: pytest.MonkeyPatch, hour: int, minute: int = 0) -> None:
+    """Move the clock of the machine that runs the `up`."""
+    now = datetime(2026, 2, 28, hour, minute, tzinfo=UTC)
+    monkeypatch.setattr(RebootProvider, "clock", staticmethod(lambda: now))
+
+
+def test_outside_its_window_it_says_when_that_opens_and_inside_it_reboots(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.members = [member("jobs", PENDING)]
+    at(monkeypatch, 1, 59)
+    early = made(rebootWindow="02:00-04:00")
+    at(monkeypatch, 4)
+    late = updated(early, rebootWindow="02:00-04:00")
+    before = list(world.rebooted)
+    at(monkeypatch, 3, 59)
+    inside = updated(late, rebootWindow="02:00-04:00")
+
+    assert f"{PRELOAD} = {LIBRARIES}. The window 02:00-04:00 UTC is closed" in early["reason"]
+    assert "it opens next at 2026-02-28 02:00 UTC. Try: pulumi up while" in early["reason"]
+    assert "it opens next at 2026-03-01 02:00 UTC." in late["reason"]
+    assert f"or {late['command']}; then pulumi up" in late["reason"]
+    assert "rebootWhenPending" not in late["reason"]
+    assert (before, world.rebooted) == ([], ["jobs"])
+    assert changes(late, rebootWindow="02:00-04:00") is True
+    assert (inside["requiresReboot"], inside["reason"]) == (False, "")
+    assert changes(inside, rebootWindow="02:00-04:00") is False
+
+
+@pytest.mark.parametrize(("hour", "reboots"), [(22, 0), (23, 1), (0, 1), (1, 0)])
+def test_a_window_may_pass_midnight(
+    world: World, monkeypatch: pytest.MonkeyPatch, hour: int, reboots: int
+) -> None:
+    world.members = [member("jobs", PENDING)]
+    at(monkeypatch, hour)
+    made(rebootWindow="23:00-01:00")
+
+    assert len(world.rebooted) == reboots
+
+
+def test_an_up_outside_the_window_goes_on_where_somebody_rebooted_by_hand(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.members = [member("jobs", PENDING)]
+    at(monkeypatch, 12)
+    pending = made(rebootWindow="02:00-04:00")
+    world.members = [member("jobs")]
+
+    assert pending["requiresReboot"] is True
+    assert updated(pending, rebootWindow="02:00-04:00")["requiresReboot"] is False
+    assert world.rebooted == []
+
+
+def test_a_look_inside_the_window_never_reboots_and_says_that_it_is_open(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.members = [member("jobs", PENDING)]
+    at(monkeypatch, 12)
+    outs = made(rebootWindow="02:00-04:00")
+    at(monkeypatch, 2)
+    provider: Any = RebootProvider()
+    seen = provider.read("jobs", outs).outs
+
+    assert "The window 02:00-04:00 UTC is open. Try: pulumi up, which reboots" in seen["reason"]
+    assert (seen["rebootWindow"], world.rebooted) == ("02:00-04:00", [])
+
+
+def test_the_clock_is_in_utc() -> None:
+    assert RebootProvider.clock().tzinfo is UTC
+
+
 def test_a_server_without_the_library_is_not_believed_to_be_in_sync(world: World) -> None:
     world.shown = "rdsutils,pg_stat_statements"
     outs = made()
@@ -207,4 +279,6 @@ def test_a_change_of_what_it_waits_for_is_a_change(world: World) -> None:
 
     assert changes(outs, waitsFor={"cron.database_name": "other"}) is True
     assert changes(outs, rebootWhenPending=True) is True
+    assert changes(outs, rebootWindow="02:00-04:00") is True
+    assert changes(outs, rebootWindow=None) is False  # as a state that knows no window
     assert world.rebooted == []
