@@ -176,10 +176,16 @@ def _reboot(step: _Step) -> Iterator[Change]:
     pending = bool(step.outputs.get("requiresReboot"))
     if step.op != "update" or not (waits or pending):
         return
-    done = step.new.get("rebootWhenPending")
-    why = "pulumi up reboots it" if done else "it waits until somebody reboots it"
     named = ", ".join(waits or sorted(step.outputs.get("waiting") or {}))
-    yield Change("restart", str(step.new.get("identifier")), "update", None, named, why)
+    yield Change("restart", str(step.new.get("identifier")), "update", None, named, _who(step))
+
+
+def _who(step: _Step) -> str:
+    if step.new.get("rebootWhenPending"):
+        return "pulumi up reboots it"
+    if window := step.new.get("rebootWindow"):
+        return f"pulumi up reboots it within {window} UTC"
+    return "it waits until somebody reboots it"
 
 
 def _final(step: _Step) -> Iterator[Change]:
