@@ -11,12 +11,16 @@ HELP = {
     "jobwarden_drift": "Changes that an apply would make.",
     "jobwarden_running_jobs": "Jobs that run now.",
     "jobwarden_oldest_running_seconds": "Age of the oldest running job.",
+    "jobwarden_running_limit_seconds": "How long a job of a running action may run.",
     "jobwarden_overdue_jobs": "Jobs past their limit that the next sweep takes, at most 1000.",
+    "jobwarden_schedule_interval_seconds": "The longest time between two runs, as scheduled.",
     "jobwarden_last_success_timestamp_seconds": "When the last successful run ended.",
     "jobwarden_last_run_duration_seconds": "How long the last successful run took.",
     "jobwarden_last_run_changed_jobs": "Jobs the last successful run failed or deleted.",
     "jobwarden_last_run_poisoned_jobs": "Jobs the last successful run could not write.",
     "jobwarden_failures_last_hour": "Jobs that failed in the last hour, by code and action.",
+    "jobwarden_oldest_waiting_alert_seconds": "Age of the oldest alert that is not delivered yet.",
+    "jobwarden_dead_alerts_last_day": "Alerts of the last day that were given up.",
 }
 
 

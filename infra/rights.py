@@ -9,7 +9,13 @@ from infra.observed import RUNNER, Observed
 from infra.plan import Plan
 from infra.quoting import ident
 
-OUR_ROLES = ("jobwarden_owner", RUNNER, "jobwarden_worker", "jobwarden_readonly")
+OUR_ROLES = (
+    "jobwarden_owner",
+    RUNNER,
+    "jobwarden_worker",
+    "jobwarden_readonly",
+    "jobwarden_alerts",
+)
 
 
 def lacking(plan: Plan, observed: Observed) -> tuple[Problem, ...]:

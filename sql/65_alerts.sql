@@ -82,6 +82,10 @@ BEGIN
     SELECT a.id INTO v_id FROM jobwarden.alert a
     WHERE a.state = 'waiting' AND a.attempts = 0 AND a.route = p_route AND a.code = p_code
     ORDER BY a.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+  ELSE  -- one row an hour is enough to say that nobody was told
+    SELECT a.id INTO v_id FROM jobwarden.alert a
+    WHERE a.made_at > v_now - interval '1 hour' AND a.state = 'ignored' AND a.code = p_code
+    ORDER BY a.made_at DESC LIMIT 1;
   END IF;
   IF v_id IS NULL THEN
     INSERT INTO jobwarden.alert (route, code, made_at, state, next_at, ended_at)

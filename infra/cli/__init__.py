@@ -11,9 +11,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from infra.cli import local, work
-from infra.cli.preview import preview
+from infra.cli import alerts, local, report, work
 from infra.cli.options import CHANGES, UNHEALTHY, Json, Stack, Url
+from infra.cli.preview import preview
 
 app = typer.Typer(
     name="jobwarden",
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 
 app.add_typer(local.app, name="local")
+app.add_typer(alerts.app, name="alerts")
 
 
 @app.command()
@@ -139,6 +140,7 @@ def metrics(stack: Stack = None, database_url: Url = None) -> None:
 app.command()(work.sweep)
 app.command()(work.cleanup)
 app.command()(work.run)
+app.command()(report.report)
 app.command()(preview)
 
 

@@ -18,6 +18,7 @@ from infra.observed import (
     Table,
 )
 from infra.plan import Plan
+from infra.rights import OUR_ROLES
 
 SUPERUSER = Server(
     version_num=150020,
@@ -42,10 +43,7 @@ SETTINGS = {
     "max_worker_processes": "8",
     "cron.max_running_jobs": "32",
 }
-ROLES = {
-    name: Role(login=name == RUNNER, superuser=False, ours_to_set=True)
-    for name in ("jobwarden_owner", RUNNER, "jobwarden_worker", "jobwarden_readonly")
-}
+ROLES = {name: Role(login=name == RUNNER, superuser=False, ours_to_set=True) for name in OUR_ROLES}
 
 
 def wanted(**environment: object) -> Plan:
