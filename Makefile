@@ -40,6 +40,7 @@ story: setup ## the whole service: kills, rescues and alerts, with a table of th
 	@$(BIN)/pytest tests/story $(ARGS)
 
 lint: packages ## ruff, mypy, import arrows, shellcheck, generated docs
+	@tools/bootstrap managed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
