@@ -6,7 +6,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 SHELL_FILES = $$(git grep --untracked -lE '^\#!/(usr/)?bin/(env )?(ba)?sh$$' -- . ':!*.md' ':!*.py')
 
-.PHONY: help demo up preview down test unit postgres box story lint golden docs setup packages pulumi
+.PHONY: help demo up preview down test unit postgres engine box story lint golden docs setup packages pulumi
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ unit: packages ## the pure tests: seconds, no Postgres
 
 postgres: setup ## the tests on a private Postgres with pg_cron
 	@$(BIN)/pytest tests/postgres $(ARGS)
+
+engine: setup ## the tests of `pulumi up`, against a test account and a private Postgres
+	@tools/bootstrap pulumi
+	@$(BIN)/pytest tests/engine $(ARGS)
 
 box: packages ## the tests on throwaway Debian machines; needs root (tests/box/README.md)
 	@$(BIN)/pytest tests/box $(ARGS)
