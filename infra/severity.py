@@ -80,7 +80,10 @@ def _restarts(change: Change) -> str:
 
 
 def _limits(row: Row) -> Row:
-    """A shortened limit, and how many jobs the next run takes for it."""
+    """A shortened limit, and how many jobs the next run takes for it.
+
+    What could not be counted, or not to its end, may be any number: it is destructive.
+    """
     old, new = _before(row), _after(row)
     kept = _shorter(old, new, "retention")
     ended = _shorter(old, new, "timeout")
@@ -90,7 +93,7 @@ def _limits(row: Row) -> Row:
         *([_told("the next cleanup deletes", figures, "cleanup", row)] if kept else []),
     ]
     taken = (figures.sweep or {}).get(row.change.name)
-    worse = ended and taken is not None and taken.then > taken.now
+    worse = ended and (taken is None or taken.more or taken.then > taken.now)
     level: Level = "destructive" if kept or worse else row.level
     return replace(row, level=level, note="; ".join(notes))
 
@@ -100,7 +103,7 @@ def _told(what: str, figures: Figures, run: str, row: Row) -> str:
     if counts is None:
         return f"{what}: not known ({figures.why})"
     taken = counts.get(row.change.name)
-    return f"{what}: {taken} jobs" if taken else f"{what}: 0 jobs"
+    return f"{what}: {taken} jobs" if taken else f"{what}: not known (no count of these jobs)"
 
 
 def _before(row: Row) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 #
 #   PREVIEW_STACKS="staging production" examples/ci/preview.sh
 #
+# PREVIEW_STACKS   with PREVIEW_BASE it may be empty: all Pulumi.*.yaml here, but the examples
 # PREVIEW_LABELS   labels of the pull request, with commas between them
 # PREVIEW_BASE     a git ref: only what changed in the plan since then, without any credential
 # PREVIEW_REFRESH  "true": let Pulumi look at the cloud first
@@ -13,7 +14,16 @@
 set -euf
 
 out=${PREVIEW_OUT:-preview}
-stacks=${PREVIEW_STACKS:?names of the stacks, with spaces between them}
+here() (
+  set +f
+  for file in Pulumi.*.yaml; do
+    case $file in *.example.yaml) continue ;; esac
+    [ ! -f "$file" ] || basename "${file#Pulumi.}" .yaml
+  done
+)
+stacks=${PREVIEW_STACKS:-}
+[ -n "$stacks" ] || [ -z "${PREVIEW_BASE:-}" ] || stacks=$(here)
+: "${stacks:?PREVIEW_STACKS: names of the stacks, with spaces between them}"
 mkdir -p "$out"
 rm -f "$out/page.md" "$out/comment.md" "$out/code"
 

@@ -134,7 +134,7 @@ def _of_stack(each: Need, parts: Sequence[Part]) -> list[Part]:
     if each.target == "box":
         counted = [replace(part, figures=plan.figures) for part in own if part.tool == "pyinfra"]
         return [*counted, *([replace(plan, changes=())] if plan.reason else [])]
-    if plan.reason:
+    if plan.reason and not plan.changes:
         return own
     return [_without(part) if part.tool == "pulumi" else part for part in own]
 

@@ -87,6 +87,12 @@ def _parameters(environment: Environment) -> tuple[rds.Parameter, ...]:
     )
 
 
+def _members(environment: Environment) -> tuple[rds.Parameter, ...]:
+    """Return what the instances' own group of an Aurora cluster holds."""
+    settings = environment.rds.instance_settings
+    return tuple(rds.parameter(name, value) for name, value in settings.items())
+
+
 def _groups(environment: Environment, parameters: tuple[rds.Parameter, ...]) -> GroupsArgs:
     target, ours = environment.target, environment.rds
     family = rds.family(target, environment.postgres.version or "")
@@ -101,7 +107,7 @@ def _groups(environment: Environment, parameters: tuple[rds.Parameter, ...]) -> 
             allow_removal=ours.allow_preload_removal,
         ),
         parameters=parameters,
-        members=[rds.parameter(key, value) for key, value in ours.instance_settings.items()],
+        members=_members(environment),
         tags=ours.tags,
     )
 
@@ -200,7 +206,8 @@ def _reboot(
     parameters: tuple[rds.Parameter, ...],
     database: pulumi.Output[str],
 ) -> Reboot:
-    waits: dict[str, pulumi.Input[str]] = {it.name: it.value for it in parameters if it.static}
+    every = (*parameters, *_members(environment))
+    waits: dict[str, pulumi.Input[str]] = {it.name: it.value for it in every if it.static}
     args = RebootArgs(
         kind="instance" if environment.target == "rds" else "cluster",
         identifier=made.identifier,

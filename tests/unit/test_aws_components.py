@@ -111,6 +111,16 @@ def test_only_static_parameters_make_it_look_for_a_reboot(engine: Engine) -> Non
     assert engine.of(REBOOT).inputs["passwordSecret"] == "arn:secret"
 
 
+def test_static_settings_of_a_clusters_instances_wait_for_a_reboot_too(engine: Engine) -> None:
+    declared("aurora", instanceSettings={"work_mem": "8MB", "max_connections": "200"})
+
+    assert engine.of(REBOOT).inputs["waitsFor"] == {
+        "cron.database_name": "app",
+        "max_connections": "200",
+        "shared_preload_libraries": "pg_stat_statements,pg_cron",
+    }
+
+
 def test_a_given_ca_has_the_servers_certificate_checked(engine: Engine) -> None:
     declared("rds", caFile="/etc/ssl/rds bundle.pem")
 

@@ -69,7 +69,7 @@ def test_one_page_shows_a_schedule_a_timeout_a_library_and_a_unit(git: Git) -> N
             {"schedule": "*/5 * * * *", "command": "CALL jobwarden.sweep()"},
             {"schedule": "*/2 * * * *", "command": "CALL jobwarden.sweep()"},
         ),
-        ("policy", "*", "harmless"): (
+        ("policy", "*", "destructive"): (
             {"timeout": "10m", "retention": "1d"},
             {"timeout": "3m", "retention": "1d"},
         ),

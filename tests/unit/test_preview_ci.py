@@ -32,7 +32,6 @@ exit "${CODE:-2}"
 """
 VALUES = {
     "vars.PREVIEW_STACKS": "staging production",
-    "vars.PREVIEW_STACKS || 'production'": "production",
     "github.token": "let me in",
     "github.event.pull_request.number": "12",
     "github.event.pull_request.base.sha": "abc123",
@@ -84,9 +83,21 @@ class Runner:
     def gitlab(self, job: str, **environment: str) -> int:
         """The exit code of a job's script."""
         body = load(CI / "gitlab" / ".gitlab-ci.yml")[job]
-        given = {"PREVIEW_STACKS": "production", **body.get("variables", {}), **environment}
+        ours = {"PREVIEW_STACKS": "production"} if "extends" in body else {}  # none for a fork
+        given = {**ours, **body.get("variables", {}), **environment}
         mine = [line for line in body["script"] if not line.startswith("uv ")]
         return self._run("\n".join(mine), given).returncode
+
+    def keys_of_boxes(self, **environment: str) -> int:
+        """The exit code of GitLab's step for the boxes, with a home of its own."""
+        steps = load(CI / "gitlab" / ".gitlab-ci.yml")[".preview"]["before_script"]
+        [script] = [step for step in steps if "known_hosts" in step]
+        return self._run(script, {"HOME": str(self.folder), **environment}).returncode
+
+    def stack_files(self, *names: str) -> None:
+        """Files of stacks, beside the project's own and an example."""
+        for name in ("Pulumi", "Pulumi.rds.example", *(f"Pulumi.{name}" for name in names)):
+            (self.folder / f"{name}.yaml").touch()
 
     def _filled(self, text: str) -> str:
         return HOLE.sub(lambda hole: VALUES.get(hole[1], ""), text)
@@ -219,8 +230,44 @@ def test_a_fork_renders_against_its_base_and_posts_nothing(runner: Runner, forge
     done = runner.github("preview", "fork")
 
     assert done == {"preview": 0, "verdict": 0}
-    assert "-s production --base abc123" in (runner.folder / "called").read_text()
+    assert "-s staging -s production --base abc123" in (runner.folder / "called").read_text()
     assert forge.said == []
+
+
+def test_a_fork_without_our_variables_renders_the_stacks_that_are_there(runner: Runner) -> None:
+    runner.stack_files("boxes", "eu.prod")
+    steps = runner.github("preview", "fork", PREVIEW_STACKS="")
+
+    assert steps == {"preview": 0, "verdict": 0}
+    assert (runner.folder / "called").read_text().endswith("-s boxes -s eu.prod --base abc123\n")
+
+
+def test_with_no_stack_named_or_there_it_says_what_is_missing(runner: Runner) -> None:
+    runner.stack_files()
+
+    assert runner.github("preview", "fork", PREVIEW_STACKS="")["preview"] != 0
+    assert "PREVIEW_STACKS: names of the stacks" in runner.err
+    assert not (runner.folder / "called").exists()
+
+
+def test_with_credentials_the_stacks_are_never_guessed(runner: Runner) -> None:
+    runner.stack_files("boxes")
+
+    assert runner.github("preview", "preview", PREVIEW_STACKS="")["preview"] != 0
+    assert not (runner.folder / "called").exists()
+
+
+@pytest.mark.parametrize("path", GITHUB, ids=lambda path: path.stem)
+def test_pulumi_may_have_a_backend_of_its_own_with_a_passphrase(path: Path) -> None:
+    [step] = [
+        step
+        for name, job in load(path)["jobs"].items()
+        for step in job["steps"]
+        if name != "fork" and step.get("name") == "preview"
+    ]
+
+    for name in ("PULUMI_ACCESS_TOKEN", "PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE"):
+        assert step["env"][name] == f"${{{{ secrets.{name} }}}}"
 
 
 def test_a_busy_forge_is_asked_again(runner: Runner, forge: Forge) -> None:
@@ -279,6 +326,21 @@ def test_gitlab_has_one_note_and_one_issue(runner: Runner, forge: Forge) -> None
 
 
 def test_a_gitlab_fork_posts_nothing(runner: Runner, forge: Forge) -> None:
+    runner.stack_files("boxes", "live")
+
     assert runner.gitlab("preview-fork", PREVIEW_BASE="abc123") == 0
-    assert "--base abc123" in (runner.folder / "called").read_text()
+    assert "-s boxes -s live --base abc123" in (runner.folder / "called").read_text()
     assert forge.said == []
+
+
+def test_gitlab_has_the_key_and_the_known_hosts_of_the_boxes(runner: Runner) -> None:
+    key = runner.folder / "key"
+    key.write_text("BEGIN\nEND")
+
+    assert runner.keys_of_boxes() == 0
+    assert not (runner.folder / ".ssh").exists()
+    assert runner.keys_of_boxes(BOX_SSH_KEY=str(key), BOX_KNOWN_HOSTS="a.example.net x y") == 0
+    made = runner.folder / ".ssh" / "id_ed25519"
+    assert made.read_text() == "BEGIN\nEND\n"
+    assert [path.stat().st_mode & 0o777 for path in (made.parent, made)] == [0o700, 0o600]
+    assert (made.parent / "known_hosts").read_text() == "a.example.net x y\n"

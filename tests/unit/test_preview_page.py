@@ -190,8 +190,32 @@ def test_a_shorter_timeout_is_destructive_only_where_it_ends_jobs() -> None:
 
     assert level_of(change, figures=Figures({"*": Taken(1, 1)}, {})) == "harmless"
     assert level_of(change, figures=Figures({"*": Taken(1, 2)}, {})) == "destructive"
-    [row] = severity.rows(Part("prod", "plan", changes=(change,)))
-    assert row.note == "the next sweep fails: not known (no database was asked)"
+
+
+@pytest.mark.parametrize(
+    ("figures", "told"),
+    [
+        (Figures(), "not known (no database was asked)"),
+        (Figures(why="too old"), "not known (too old)"),
+        (Figures({"other": Taken(0, 0)}, {}), "not known (no count of these jobs)"),
+        (Figures({"*": Taken(9, 9, more=True)}, {}), "9 or more (as it is: 9) jobs"),
+    ],
+)
+def test_a_shorter_timeout_that_nobody_could_count_fails_the_check(
+    figures: Figures, told: str
+) -> None:
+    old, new = ({"timeout": each, "retention": "1d"} for each in ("10m", "3m"))
+    part = Part(
+        "prod", "plan", changes=(Change("policy", "*", "update", old, new),), figures=figures
+    )
+    [row] = severity.rows(part)
+    longer = Change("policy", "*", "update", new, old)
+
+    assert row.note == f"the next sweep fails: {told}"
+    assert built(part, policies=[Policy("prod", "destructive")]).blocks == (
+        "prod: a destructive change (failOn: destructive)",
+    )
+    assert level_of(longer, figures=figures) == "harmless"
 
 
 def test_a_policy_fails_the_check_or_asks_for_a_label() -> None:

@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from infra import page
+from infra.changes import Change
 from infra.errors import UsageError
 from infra.page import Page
-from infra.preview import needs, running
+from infra.preview import needs, running, tools
 from infra.preview.preview import Wish, preview
 from infra.preview.running import NoAnswer, run
+from infra.rows import Part
 
 NOWHERE = "postgresql://u@127.0.0.1:1/db"
 RDS = "{instanceClass: db.t4g.micro, identifier: jobs, username: master, allocatedStorage: 20}"
@@ -142,6 +144,30 @@ def test_what_pulumi_calls_an_error_is_the_reason(place: Place) -> None:
     place.program("pulumi", f"cat <<'EOF'\n{said}\nEOF\nexit 255")
 
     assert reasons(place.preview("cloud")) == {("cloud", "pulumi", ""): "no state"}
+
+
+@pytest.mark.parametrize("reason", [None, "cron: there is a fault", "no connection"])
+def test_no_change_of_the_database_is_on_the_page_twice(
+    place: Place, monkeypatch: pytest.MonkeyPatch, reason: str | None
+) -> None:
+    made = Change("schedule", "report", "create", None, {"schedule": "0 6 * * 1"})
+    group = Change("resource", "rds/parameterGroup jobs", "create")
+    known = () if reason == "no connection" else (made,)
+    asked = Part("cloud", "plan", changes=known, reason=reason)
+    monkeypatch.setenv("DATABASE_URL_CLOUD", NOWHERE)
+    monkeypatch.setattr(
+        tools, "pulumi", lambda *_, **__: Part("cloud", "pulumi", "", (made, group))
+    )
+    monkeypatch.setattr(tools, "plan", lambda *_: asked)
+    found = place.preview("cloud")
+
+    voice = "plan" if known else "pulumi"
+    assert sorted((row.change.name, row.part.tool) for row in found.rows) == [
+        ("rds/parameterGroup jobs", "pulumi"),
+        ("report", voice),
+    ]
+    assert found.counts.create == 2
+    assert [part.reason for part in found.parts if part.tool == "plan"] == [reason]
 
 
 def test_pulumi_that_prints_something_else_is_said(place: Place) -> None:
