@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from infra.boxes import Box, Cluster
+from infra.boxes import MARK, Box, Cluster
 from infra.changes import Change
 from infra.checks import Problem
 from infra.config import Environment
 from infra.config.box_models import BoxEntry
 
 SOURCES: Final = "/etc/apt/sources.list.d/jobwarden-pgdg.sources"
-# It comes with Debian's package postgresql-common, so that no key has to be fetched.
+# It comes with the package postgresql-common from 246 on, so that no key has to be fetched.
 KEY: Final = "/usr/share/postgresql-common/pgdg/apt.postgresql.org.asc"
 # The Postgres that a release brings itself, by code name.
 DISTRIBUTION: Final = {
@@ -68,6 +68,8 @@ def decide(environment: Environment, entry: BoxEntry, box: Box) -> Install:
         return Install(problems=(_no_version(box),))
     if box.chosen is None and (problem := _unavailable(environment, version, box)):
         return Install(problems=(problem,))
+    if environment.postgres.packages == "pgdg" and (problem := _foreign_sources(box)):
+        return Install(problems=(problem,))
     return _missing(environment, box, version, asked.name or "main")
 
 
@@ -91,7 +93,7 @@ def _missing(environment: Environment, box: Box, version: str, name: str) -> Ins
 def render_sources(codename: str) -> str:
     """The source of PGDG's packages, in apt's deb822 form."""
     return (
-        "# Jobwarden wrote this.\n"
+        f"{MARK}.\n"
         "Types: deb\n"
         "URIs: https://apt.postgresql.org/pub/repos/apt\n"
         f"Suites: {codename}-pgdg\n"
@@ -143,6 +145,16 @@ def _unavailable(environment: Environment, version: str, box: Box) -> Problem | 
         f"{box.os_id} {box.codename} brings PostgreSQL {brings or 'of a version we do not know'},"
         f" not {version}",
         "set postgres.packages: pgdg, or another postgres.version",
+    )
+
+
+def _foreign_sources(box: Box) -> Problem | None:
+    if not box.sources or box.sources.startswith(MARK):
+        return None
+    return Problem(
+        "postgres.packages",
+        f"{SOURCES} is there and is not ours; it is never overwritten",
+        "move that file away, then deploy again",
     )
 
 

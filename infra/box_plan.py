@@ -33,6 +33,7 @@ def install(target: Target, box: Box) -> Decision:
         "PACKAGES": " ".join(found.packages),
         "SOURCES": found.sources or "",
         "SOURCES_FILE": box_install.SOURCES,
+        "KEY_FILE": box_install.KEY,
         "VERSION": found.version,
         "NAME": found.name,
         "MAKE_CLUSTER": "" if box.chosen else "yes",
@@ -117,7 +118,20 @@ def services(target: Target, box: Box) -> Decision:
     after = box.chosen.unit if box.chosen else ""
     wanted = units.plan(target.environment.services, after, target.secrets)
     found = units.diff(wanted, box)
+    if (unknown := lacking(target)) and not found.problems:
+        return Decision(found.changes, unknown=unknown)
     return units_decision(found, wanted.groups)
+
+
+def lacking(target: Target) -> str:
+    """Which secrets of services were not given, and the way out; "" where none is missing."""
+    services = target.environment.services.values()
+    asked = dict.fromkeys(key for service in services for key in service.secrets)
+    missing = [key for key in asked if key not in target.secrets]
+    if not missing:
+        return ""
+    first = f"export {missing[0]}=... where you deploy, then deploy again"
+    return f"secret {', '.join(missing)} not given. Try: {first}"
 
 
 def units_decision(found: units.Units, groups: Mapping[str, str]) -> Decision:

@@ -121,12 +121,13 @@ class UnitState:
 
 @dataclass(frozen=True, slots=True)
 class EnvFile:
-    """A file of variables: who may read it, and a hash of what it holds."""
+    """A file of variables: who may read it, a hash of what it holds, whether it has our mark."""
 
     mode: str
     owner: str
     group: str
     sha256: str
+    ours: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,5 +273,6 @@ def _units(text: str) -> Iterable[tuple[str, UnitState]]:
 def _envs(found: Mapping[str, str]) -> Iterable[tuple[str, EnvFile]]:
     for key, value in found.items():
         if key.startswith("env:"):
-            mode, owner, group, digest = value.split()[:4]
-            yield key.removeprefix("env:").removesuffix(".env"), EnvFile(mode, owner, group, digest)
+            (mode, owner, group, digest), rest = value.split()[:4], value.split()[4:]
+            name = key.removeprefix("env:").removesuffix(".env")
+            yield name, EnvFile(mode, owner, group, digest, "foreign" not in rest)

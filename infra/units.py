@@ -1,6 +1,6 @@
 """Services as systemd units: rendered, and compared with what a box has.
 
-A unit file of ours begins with a mark; one without it is never touched. Each service runs as a user
+A file of ours begins with a mark; one without it is never touched. Each service runs as a user
 of its own, sees the file system read-only but for its own folder, and gets its variables from a
 file that only root and it can read. `systemd-analyze security` rates such a unit below 3.0.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from infra.boxes import MARK, Box, EnvFile
@@ -19,6 +19,7 @@ from infra.checks import Problem
 from infra.config.box_models import Service
 
 FOLDER: Final = "/etc/systemd/system"
+ENV_FOLDER: Final = "/etc/jobwarden"
 HEADER: Final = (
     f"{MARK}. Change `services` in the environment file instead: a deploy puts this back.\n"
 )
@@ -53,7 +54,8 @@ UMask=0027
 class Wanted:
     """All that a box's services need: file texts by name, variables by service, users to make.
 
-    ``running`` are the units to be up, each with the file it comes from.
+    ``running`` are the units to be up, each with the file it comes from; ``unknown`` by service the
+    secrets that were not given, so that its variables cannot be told.
     """
 
     files: Mapping[str, str]
@@ -61,6 +63,7 @@ class Wanted:
     groups: Mapping[str, str]
     users: tuple[str, ...]
     running: Mapping[str, str]
+    unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +88,21 @@ def user_of(name: str, service: Service) -> str:
 
 def plan(services: Mapping[str, Service], after: str, secrets: Mapping[str, str]) -> Wanted:
     """Render all services; ``after`` is the unit of the Postgres they wait for."""
-    files, envs, groups, users, running = {}, {}, {}, [], {}
+    files, envs, groups, users, running, unknown = {}, {}, {}, [], {}, {}
     for name, service in services.items():
         file = f"{name}@.service" if service.instances else f"{name}.service"
         files[file] = render(name, service, after)
-        values = {**service.environment, **{key: secrets[key] for key in service.secrets}}
-        envs[name] = render_env(values)
+        if missing := tuple(key for key in service.secrets if key not in secrets):
+            unknown[name] = missing
+        else:
+            given = {key: secrets[key] for key in service.secrets}
+            envs[name] = render_env({**service.environment, **given})
         groups[name] = user_of(name, service)
         if service.user is None:
             users.append(user_of(name, service))
         for unit in _instances(name, service):
             running[unit] = file
-    return Wanted(files, envs, groups, tuple(users), running)
+    return Wanted(files, envs, groups, tuple(users), running, unknown)
 
 
 def _instances(name: str, service: Service) -> list[str]:
@@ -128,7 +134,7 @@ def render(name: str, service: Service, after: str) -> str:
         f"ExecStart={_escaped(service.command)}",
         f"User={user}",
         f"Group={user}",
-        f"EnvironmentFile=/etc/jobwarden/{name}.env",
+        f"EnvironmentFile={ENV_FOLDER}/{name}.env",
         *(["Environment=INSTANCE=%i"] if service.instances else []),
         *([f"WorkingDirectory={service.working_directory}"] if service.working_directory else []),
         f"StateDirectory=jobwarden/{name}",
@@ -183,11 +189,12 @@ def diff(wanted: Wanted, box: Box) -> Units:
         if file in write or file.split("@")[0].removesuffix(".service") in envs or _down(unit, box)
     )
     users = tuple(user for user in wanted.users if user not in box.users)
-    stale = tuple(sorted(set(box.envs) - set(wanted.envs)))
+    stale = _stale(wanted, box)
     return Units(
         changes=(
             *(Change("user", user, "create", None, {"system": True}) for user in users),
-            *_file_changes(wanted, box, write, envs, remove),
+            *_file_changes(box, write, envs, remove),
+            *_env_changes(wanted, box, stale),
             *_state_changes(box, stop, restart),
         ),
         users=users,
@@ -200,8 +207,12 @@ def diff(wanted: Wanted, box: Box) -> Units:
     )
 
 
+def _stale(wanted: Wanted, box: Box) -> tuple[str, ...]:
+    ours = {name for name, found in box.envs.items() if found.ours}
+    return tuple(sorted(ours - set(wanted.groups)))
+
+
 def _file_changes(
-    wanted: Wanted,
     box: Box,
     write: Mapping[str, str],
     envs: Mapping[str, str],
@@ -215,12 +226,18 @@ def _file_changes(
         action = "update" if found else "create"
         was = {"mode": found.mode, "sha256": found.sha256} if found else None
         new = {"mode": "640", "sha256": _hash(envs[name])}
-        yield Change("file", f"/etc/jobwarden/{name}.env", action, was, new, "values are not shown")  # type: ignore[arg-type]  # one of two literals
+        yield Change("file", f"{ENV_FOLDER}/{name}.env", action, was, new, "values are not shown")  # type: ignore[arg-type]  # one of two literals
     for name in remove:
         why = "the environment no longer names it"
         yield Change("file", f"{FOLDER}/{name}", "delete", box.files[name], None, why)
-    for name in sorted(set(box.envs) - set(wanted.envs)):
-        yield Change("file", f"/etc/jobwarden/{name}.env", "delete", box.envs[name].sha256, None)
+
+
+def _env_changes(wanted: Wanted, box: Box, stale: tuple[str, ...]) -> Iterator[Change]:
+    for name, missing in wanted.unknown.items():
+        why = f"secret {', '.join(missing)} not given"
+        yield Change("file", f"{ENV_FOLDER}/{name}.env", "unknown", why=why)
+    for name in stale:
+        yield Change("file", f"{ENV_FOLDER}/{name}.env", "delete", box.envs[name].sha256, None)
 
 
 def _state_changes(box: Box, stop: tuple[str, ...], restart: tuple[str, ...]) -> Iterator[Change]:
@@ -257,11 +274,18 @@ def _foreign(wanted: Wanted, box: Box) -> Iterator[Problem]:
     for unit, file in wanted.running.items():
         found = box.units.get(unit)
         if found and found.path and found.load != "not-found" and file not in box.files:
-            yield Problem(
-                f"unit {unit}",
-                f"{found.path} is there and is not ours; it is never overwritten",
-                "give the service another name in `services`, or move that file away",
-            )
+            yield _not_ours(f"unit {unit}", found.path)
+    for name in wanted.groups:
+        if name in box.envs and not box.envs[name].ours:
+            yield _not_ours(f"service {name}", f"{ENV_FOLDER}/{name}.env")
+
+
+def _not_ours(subject: str, path: str) -> Problem:
+    return Problem(
+        subject,
+        f"{path} is there and is not ours; it is never overwritten",
+        "give the service another name in `services`, or move that file away",
+    )
 
 
 def _loaded(box: Box, files: set[str]) -> list[str]:

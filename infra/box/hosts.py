@@ -82,11 +82,6 @@ def _truth(value: object) -> bool:
 
 
 def _secrets(environment: Environment) -> dict[str, str]:
-    names = [name for service in environment.services.values() for name in service.secrets]
-    missing = [name for name in names if name not in os.environ]
-    if missing:
-        raise InfraError(
-            f"services ask for secrets that this environment does not have: {', '.join(missing)}",
-            hint=f"export {missing[0]}=... and deploy again",
-        )
-    return {name: os.environ[name] for name in names}
+    """Those that are given: a dry run and a removal do without the others."""
+    names = {name for service in environment.services.values() for name in service.secrets}
+    return {name: os.environ[name] for name in names if name in os.environ}

@@ -62,6 +62,11 @@ def stage(title: str, target: Target) -> Generator[FunctionCommand, None, None]:
     """One stage on one host: nothing is yielded where nothing is to be done."""
     # The objects themselves: pyinfra's globals stand for another host in each greenlet.
     state, host = ctx_state.get(), ctx_host.get()  # type: ignore[no-untyped-call]
+    if _executing(state) and title == INSTALL and (lacking := box_plan.lacking(target)):
+        # The first stage: a run that cannot be carried to its end changes nothing at all.
+        _complain(host, title, (Problem("services", *_split(lacking)),))
+        yield _command(lambda _state, _host: False)
+        return
     box = look(state, host, target)
     if box is None:
         if _executing(state):

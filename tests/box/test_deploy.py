@@ -329,6 +329,30 @@ def test_a_unit_that_is_not_ours_is_never_overwritten(site: Site) -> None:
     assert site.box.ssh("systemctl is-active worker@1").stdout == "active\n"
 
 
+def test_variables_that_are_not_ours_are_never_touched(site: Site) -> None:
+    site.box.ssh("echo A=1 >/etc/jobwarden/theirs.env", check=True)
+    theirs = {"theirs": {"command": "/usr/bin/sleep infinity"}}
+    run = site.allowed(services={**KEYS["services"], **theirs})
+
+    assert run.code == 1
+    assert "/etc/jobwarden/theirs.env is there and is not ours" in run.log
+    again = site.allowed()
+    assert (again.code, again.changes) == (0, ()), again.log
+    assert site.box.ssh("cat /etc/jobwarden/theirs.env").stdout == "A=1\n"
+
+
+def test_without_its_secret_a_service_is_unknown_to_a_plan_and_an_error_to_a_deploy(
+    site: Site,
+) -> None:
+    foreseen, run = site.dry(environment={}), site.allowed(environment={})
+
+    assert foreseen.code == 0, foreseen.log
+    variables = foreseen.of("file")["/etc/jobwarden/api.env"]
+    assert (variables["action"], variables["why"]) == ("unknown", "secret API_TOKEN not given")
+    assert (run.code, run.changes) == (1, ())
+    assert "Try: export API_TOKEN=" in run.log
+
+
 def test_without_pg_cron_timers_do_the_work_and_go_away_when_it_is_back(site: Site) -> None:
     without = {
         "postgres": {"database": "app", "cron": {"enabled": False}, "preload": ["auto_explain"]}
@@ -381,17 +405,19 @@ def test_a_moved_port_is_repaired_and_proven_anew(site: Site) -> None:
 def test_removal_takes_ours_and_leaves_theirs(site: Site) -> None:
     site.sql("SELECT cron.schedule('theirs', '0 0 1 1 *', 'SELECT 1')")
     rows = site.sql("SELECT count(*) FROM jobs")
-    run = site.run("--data", "state=absent", "--data", "allow_restart=true")
+    absent = ("--data", "state=absent", "--data", "allow_restart=true")
+    run = site.run(*absent, environment={})  # it needs no secret
 
     assert run.code == 0, run.log
     assert site.sql("SELECT count(*) FROM jobs") == rows
     assert site.sql("SELECT jobname FROM cron.job") == "theirs"
     assert "our file stays" in run.log
     site.sql("SELECT cron.unschedule('theirs')")
-    rest = site.run("--data", "state=absent", "--data", "allow_restart=true")
+    rest = site.run(*absent)
     assert rest.code == 0, rest.log
     assert site.show("shared_preload_libraries") == ""
     left = site.box.ssh("grep -ril jobwarden /etc/postgresql /etc/systemd /usr/local/lib").stdout
     assert left == ""
-    last = site.run("--data", "state=absent", "--data", "allow_restart=true")
+    assert site.box.ssh("cat /etc/jobwarden/*.env").stdout == "A=1\n"
+    last = site.run(*absent)
     assert (last.code, last.changed, last.changes) == (0, [], ())

@@ -5,6 +5,7 @@ One Debian 13 serves the whole module, in the order of the file.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 import time
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.box.deploying import Deployer, Run
+from tests.box.deploying import PYINFRA, ROOT, Deployer, Run
 from tools.boxes import Box
 
 KEYS: dict[str, Any] = {"postgres": {"database": "app"}}
@@ -71,6 +72,24 @@ def test_an_unreachable_host_does_not_stop_the_others(site: Deployer) -> None:
     limited = site.run("--dry", "--limit", site.box.host, hosts="inventory.py", boxes=boxes)
     assert limited.code == 0, limited.log
     assert "127.0.0.1" not in limited.log
+
+
+def test_a_plan_for_people_asks_nothing_about_an_unreachable_host(site: Deployer) -> None:
+    ssh = {"sshPort": site.box.port, "sshUser": "admin", "sshKey": str(site.box.key)}
+    boxes = [{"host": site.box.host, **ssh}, {"host": "127.0.0.1", "sshPort": 1}]
+    site.run("--dry", hosts="inventory.py", boxes=boxes)  # it writes the stack's file
+    known = f"ssh_known_hosts_file={site.box.known_hosts}"
+    strict = "ssh_strict_host_key_checking=yes"
+    done = subprocess.run(
+        [PYINFRA, "inventory.py", "deploy.py", "--dry", "--data", known, "--data", strict],
+        cwd=ROOT, env={**os.environ, "JOBWARDEN_STACK": str(site.folder / "Pulumi.box.yaml")},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert "Could not connect" in done.stderr
+    assert "+ package postgresql-17" in done.stderr
+    assert "continue?" not in done.stderr
 
 
 def test_an_apt_that_is_at_work_already_is_named(site: Deployer) -> None:

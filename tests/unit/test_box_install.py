@@ -89,6 +89,22 @@ def test_a_version_that_the_release_does_not_bring_needs_pgdg() -> None:
     assert decide(boxsamples.bare(), version="18", packages="pgdg").problems == ()
 
 
+def test_a_source_of_somebody_else_is_never_overwritten() -> None:
+    theirs = "Types: deb\nURIs: https://mirror.example.net\n"
+    found = decide(boxsamples.box(sources=theirs), packages="pgdg")
+
+    assert "jobwarden-pgdg.sources is there and is not ours" in found.problems[0].message
+    assert (found.sources, found.changes) == (None, ())
+    assert decide(boxsamples.box(sources=theirs)).problems == ()
+
+
+def test_a_source_of_ours_is_brought_up_to_date() -> None:
+    old = "# Jobwarden wrote this.\nSuites: bullseye-pgdg\n"
+    found = decide(boxsamples.box(sources=old), packages="pgdg")
+
+    assert [change.action for change in found.changes] == ["update"]
+
+
 def test_a_release_we_do_not_know_asks_for_the_version() -> None:
     problem = decide(boxsamples.bare(codename="forky")).problems[0]
 

@@ -10,7 +10,7 @@ import pytest
 
 from infra import box_database, box_doors, box_plan, box_removal, script
 from infra.box_decision import UNTIL_INSTALLED, Decision
-from infra.boxes import Cluster
+from infra.boxes import Cluster, EnvFile
 from infra.observed import CronJob, Ledger, LedgerSchedule, Observed, Setting
 from tests.unit import boxsamples
 from tests.unit.boxsamples import MAIN, bare, box, line, server, setting, target
@@ -183,6 +183,30 @@ def test_timers_stand_in_only_while_pg_cron_does_not_have_the_work(
     decided = box_plan.fallback(target(), box(server=server(**LOADED), observed=found))
 
     assert bool(decided.script) == timers
+
+
+API = {"api": {"command": "/srv/api", "secrets": ["TOKEN", "KEY"]}}
+
+
+def test_services_wait_for_a_secret_that_is_not_given() -> None:
+    found = box_plan.services(target(services=API), box())
+
+    assert found.script is None
+    assert found.unknown.startswith("secret KEY not given. Try: export KEY=")
+    env = [change for change in found.changes if change.name == "/etc/jobwarden/api.env"]
+    assert [(change.action, change.why) for change in env] == [("unknown", "secret KEY not given")]
+
+
+def test_a_removal_needs_no_secret_and_leaves_variables_of_others() -> None:
+    wanted = dataclasses.replace(target(services=API), secrets={})
+    envs = {
+        "api": EnvFile("640", "root", "jobwarden-api", "0"),
+        "theirs": EnvFile("600", "ann", "ann", "0", ours=False),
+    }
+    found = box_removal.units_and_timers(wanted, box(envs=envs))
+
+    assert found.script is not None
+    assert found.script.variables["REMOVE_ENVS"] == "api"
 
 
 @pytest.mark.parametrize("differs", ["none", "server", "port", "workers", "doors", "version"])

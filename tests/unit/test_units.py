@@ -163,6 +163,35 @@ def test_a_unit_of_somebody_else_is_never_touched() -> None:
     assert found.changes == ()
 
 
+THEIRS = EnvFile("600", "ann", "ann", "0", ours=False)
+
+
+@pytest.mark.parametrize("wanted", [plan(), WORKER], ids=["absent", "worker"])
+def test_variables_of_somebody_else_are_never_removed(wanted: Wanted) -> None:
+    there = converged(wanted).envs
+    found = diff(wanted, envs={**there, "backup": THEIRS})
+
+    assert found == Units(write={}, envs={})
+
+
+def test_variables_of_somebody_else_are_never_overwritten() -> None:
+    found = diff(WORKER, envs={"worker": THEIRS})
+
+    assert "/etc/jobwarden/worker.env is there and is not ours" in found.problems[0].message
+    assert (found.changes, found.envs) == ((), None)
+
+
+def test_variables_are_unknown_while_a_secret_is_not_given() -> None:
+    service = Service.model_validate({"command": "/srv/api", "secrets": ["TOKEN", "KEY"]})
+    wanted = units.plan({"api": service}, AFTER, {"TOKEN": "open sesame"})
+    found = diff(wanted, envs={"api": EnvFile("640", "root", "jobwarden-api", "0")})
+
+    assert [(each.name, each.action, each.why) for each in found.changes] == [
+        ("/etc/jobwarden/api.env", "unknown", "secret KEY not given")
+    ]
+    assert (found.envs, found.remove_envs, found.restart) == ({}, (), ())
+
+
 def test_a_secret_is_in_no_change() -> None:
     wanted = plan(api={"command": "/srv/api", "secrets": ["TOKEN"]})
     found = units.diff(wanted, boxsamples.box())

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Packages, their source, and a cluster that runs. Given: PACKAGES, SOURCES, SOURCES_FILE, VERSION,
-# NAME, MAKE_CLUSTER and APT_SECONDS. Runs behind common.sh.
+# Packages, their source, and a cluster that runs. Given: PACKAGES, SOURCES, SOURCES_FILE, KEY_FILE,
+# VERSION, NAME, MAKE_CLUSTER and APT_SECONDS. Runs behind common.sh.
 export DEBIAN_FRONTEND=noninteractive
 LANG=C.UTF-8
 # shellcheck source=/dev/null
@@ -8,8 +8,8 @@ if [ -r /etc/default/locale ]; then . /etc/default/locale; fi
 unset LC_ALL
 export LANG
 
-talk=$(mktemp)
-trap 'rm -f "$talk"' EXIT
+talk=$(mktemp) before=$(mktemp)
+trap 'rm -f "$talk" "$before"' EXIT
 
 apt_get() {
   apt-get -y -q -o DPkg::Lock::Timeout="$APT_SECONDS" -o Dpkg::Options::=--force-confold "$@" >"$talk" 2>&1
@@ -38,10 +38,35 @@ install() {
   fi
 }
 
+# Lists of a source that cannot be reached are only a warning for apt: it ends with 0.
+source_read() {
+  apt_get update && ! grep -q 'Failed to fetch .*apt\.postgresql\.org' "$talk"
+}
+
+# A source that apt cannot use would keep everybody's apt from working.
+take_source_back() {
+  if [ -s "$before" ]; then
+    put "$SOURCES_FILE" root:root 644 <"$before"
+  else
+    rm -f "$SOURCES_FILE"
+  fi
+}
+
 if [ -n "$SOURCES" ]; then
   install postgresql-common ca-certificates
+  [ -s "$KEY_FILE" ] || fail \
+    "$KEY_FILE is missing: this release's postgresql-common is older than 246, which brings it; nothing was added to apt" \
+    "put the key of apt.postgresql.org there (https://www.postgresql.org/media/keys/ACCC4CF8.asc), or take out postgres.packages: pgdg"
+  if [ -e "$SOURCES_FILE" ]; then cat "$SOURCES_FILE" >"$before"; fi
   printf '%s' "$SOURCES" | put "$SOURCES_FILE" root:root 644 || exit 1
-  update
+  if ! source_read; then
+    take_source_back
+    if ! grep -qE 'Could not get lock|Unable to acquire' "$talk"; then
+      fail "apt-get update failed with the new $SOURCES_FILE, which was taken back: $(grep -E '^(E|W):' "$talk" | tail -n 3)" \
+        "see that the box reaches apt.postgresql.org and that no other file in /etc/apt names it with another key, then deploy again"
+    fi
+    apt_failed update
+  fi
 fi
 # shellcheck disable=SC2086 # a list of packages
 if [ -n "$PACKAGES" ]; then install $PACKAGES; fi

@@ -65,8 +65,10 @@ if [ -d /run/systemd/system ]; then
 fi
 emit_file fallback /usr/local/lib/jobwarden/fallback-once.sh
 for file in /etc/jobwarden/*.env; do
-  if [ -e "$file" ]; then
-    printf '%s %s' "$(stat -c '%a %U %G' "$file")" "$(sha256sum <"$file")" | emit "env:${file##*/}"
+  if [ -f "$file" ]; then
+    mark=foreign
+    if grep -qs '^# Jobwarden wrote this' "$file"; then mark=ours; fi
+    printf '%s %s %s' "$(stat -c '%a %U %G' "$file")" "$(sha256sum <"$file")" "$mark" | emit "env:${file##*/}"
   fi
 done
 for user in $USERS; do
