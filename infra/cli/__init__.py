@@ -205,7 +205,7 @@ def demo(
     """
     from infra.local.demo import demo as show
 
-    raise typer.Exit(show(seconds=seconds, json=json))
+    sys.exit(show(seconds=seconds, json=json))  # it has said all there is to say
 
 
 def main() -> NoReturn:

@@ -19,7 +19,7 @@ from typing import Literal, Self
 from urllib.parse import quote
 
 from infra.errors import InfraError
-from infra.local.folder import PORT, prepare_folder
+from infra.local.folder import PORT, prepare_folder, unused_folder
 from infra.local.leash import Leash
 from infra.local.owner import Owner
 from infra.local.servers import Server
@@ -77,8 +77,13 @@ class Cluster:
                 hint=f"install pg_cron for Postgres {server.version}, or do without it",
             )
         owner = Owner.current()
-        cluster = cls(server, prepare_folder(folder, owner, keep=keep), owner, keep=keep)
+        ours = folder is None and not keep
+        # Ours is on the leash before it is there, so that no signal can come in between.
+        folder = unused_folder(owner) if ours else prepare_folder(folder, owner, keep=keep)
+        cluster = cls(server, folder, owner, keep=keep)
         try:
+            if ours:
+                prepare_folder(folder, owner, keep=keep)
             cluster._init(database)
             cluster._configure(
                 conf_text(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from pathlib import Path
 
@@ -42,6 +43,11 @@ def prepare_folder(folder: Path | None, owner: Owner, *, keep: bool) -> Path:
         )
     owner.own(folder)
     return folder
+
+
+def unused_folder(owner: Owner) -> Path:
+    """Return a path for a temporary folder that does not exist yet. It is not made here."""
+    return _short_place(owner) / f"jobwarden-{secrets.token_hex(4)}"
 
 
 def _short_place(owner: Owner) -> Path:
