@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -25,6 +26,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite the golden files; look at the diff before you commit it",
     )
+
+
+def pytest_configure() -> None:
+    """Take signals as usual, also below a job in the background, where some are ignored.
+
+    What is ignored here would be ignored in every program that a test starts and sends a signal.
+    """
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, usual)
 
 
 def pytest_report_header() -> str:
