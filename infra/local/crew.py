@@ -6,6 +6,7 @@ They share one leash: however the demo ends, they end with it, and so does the f
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -32,8 +33,10 @@ class Crew:
     """Starts processes by name, ends one the hard way, and sends the others home."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="jobwarden-crew-"))
+        # On the leash before it is there, so that no signal can come in between.
+        self.folder = Path(tempfile.gettempdir()) / f"jobwarden-crew-{secrets.token_hex(8)}"
         self._leash = Leash(self.folder)
+        self.folder.mkdir(mode=0o700)
         self._log = self.folder / "log"
         self._members: dict[str, subprocess.Popen[bytes]] = {}
 

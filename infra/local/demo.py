@@ -5,6 +5,7 @@ Only the jobs are made up. The schedule, roles, SQL and guard are those of any o
 
 from __future__ import annotations
 
+import tempfile
 from contextlib import ExitStack
 from typing import Any
 
@@ -38,6 +39,7 @@ def demo(*, seconds: int, json: bool, server: Server | None = None) -> int:
     server is installed, or the rescue does not come.
     """
     screen = Screen(stderr=json)
+    tempfile.gettempdir()  # found by writing a file: now, before there is anything to be cut off
     try:
         with orderly() as signals:
             told = _play(screen, server or servers.find_server(), seconds, signals)
