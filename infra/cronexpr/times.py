@@ -75,13 +75,17 @@ def _fires(fields: Fields, after: datetime, zone: tzinfo) -> Iterator[datetime]:
 
 
 def _days(fields: Fields, first: date) -> Iterator[date]:
-    """Yield the local days on which it may fire; for ``$`` also the last day but one."""
+    """Yield the local days on which it may fire.
+
+    For ``$`` also the last day but one and the first: 24 hours later it is the first there too,
+    where a day has 23 or 25 hours.
+    """
     day = first
     while day.year < _LAST_YEAR:
         if day.month not in fields.month.values:
             day = (day.replace(day=1) + 31 * _DAY).replace(day=1)
             continue
-        if fields.match_day(day, last=(day + 2 * _DAY).day <= 2):
+        if fields.match_day(day, last=(day + 2 * _DAY).day <= 3):
             yield day
         day += _DAY
 

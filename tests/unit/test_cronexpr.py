@@ -253,6 +253,7 @@ TURNS = st.sampled_from(
 @example("*/20 0-3 * * *", moment("2026-10-24T20:00"), "Europe/Berlin")
 @example("30 0,23 $ * *", moment("2027-10-30T20:00"), "Europe/Berlin")
 @example("30 23 $ * *", moment("2024-03-29T20:00"), "Europe/Berlin")
+@example("* * $ * *", moment("2026-11-01T03:00"), "America/New_York")
 @example("*/10 * * * *", moment("2026-11-01T00:00"), "America/Havana")
 # One minute past midnight the clocks went back into the day before.
 @example("* * * * *", moment("2001-10-27T20:00"), "America/St_Johns")
