@@ -11,6 +11,8 @@ from infra.cli.options import Json, Stack, Url
 if TYPE_CHECKING:
     from infra.cli.setting import Setting
 
+Limit = Annotated[int, typer.Option(min=1, max=100_000, help="How many jobs a dry run shows.")]
+
 
 def sweep(
     stack: Stack = None,
@@ -19,9 +21,7 @@ def sweep(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show the jobs it would fail, and why.")
     ] = False,
-    limit: Annotated[
-        int, typer.Option(min=1, max=100_000, help="How many jobs a dry run shows.")
-    ] = 100,
+    limit: Limit = 100,
 ) -> None:
     """Rescue stuck jobs now, or show which.
 
@@ -39,9 +39,7 @@ def cleanup(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show the jobs it would delete.")
     ] = False,
-    limit: Annotated[
-        int, typer.Option(min=1, max=100_000, help="How many jobs a dry run shows.")
-    ] = 100,
+    limit: Limit = 100,
 ) -> None:
     """Delete finished jobs past their retention now, or show which.
 

@@ -19,7 +19,7 @@ from typing import Literal, Self
 from urllib.parse import quote
 
 from infra.errors import InfraError
-from infra.local.folder import PORT, prepare_folder, unused_folder
+from infra.local.folder import PORT, prepare_folder, tail, unused_folder
 from infra.local.leash import Leash
 from infra.local.owner import Owner
 from infra.local.servers import Server
@@ -171,11 +171,7 @@ class Cluster:
 
     def log_tail(self, lines: int = _LOG_LINES) -> str:
         """Return the last lines of the server's log."""
-        try:
-            text = self.log.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return ""
-        return "\n".join(text.splitlines()[-lines:])
+        return tail(self.log, lines)
 
     def destroy(self) -> None:
         """Stop the server at once and remove the folder. Safe to call again."""

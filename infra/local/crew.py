@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from infra.local.cluster import Cluster
-from infra.local.folder import PORT
+from infra.local.folder import PORT, tail
 from infra.local.leash import Leash
 from infra.local.owner import clean_environment
 from infra.observed import RUNNER
@@ -76,11 +76,7 @@ class Crew:
 
     def log_tail(self) -> str:
         """Return the last lines that they wrote."""
-        try:
-            text = self._log.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return ""
-        return "\n".join(text.splitlines()[-_LOG_LINES:])
+        return tail(self._log, _LOG_LINES)
 
     def __enter__(self) -> Self:
         return self

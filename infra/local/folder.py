@@ -50,6 +50,15 @@ def unused_folder(owner: Owner) -> Path:
     return _short_place(owner) / f"jobwarden-{secrets.token_hex(4)}"
 
 
+def tail(log: Path, lines: int) -> str:
+    """Return the last lines of a log; nothing where there is none yet."""
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])
+
+
 def _short_place(owner: Owner) -> Path:
     """Return a folder for temporary files that a socket path and the server's user can bear."""
     usual = Path(tempfile.gettempdir())

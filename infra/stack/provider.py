@@ -47,7 +47,7 @@ class Provider(dynamic.ResourceProvider):
     abandon = False
 
     def part(self) -> Part:
-        """The part of a plan that this resource is."""
+        """The part of a plan that this resource is. Each kind of resource names its own."""
         raise NotImplementedError
 
     def configure(self, req: dynamic.ConfigureRequest) -> None:
