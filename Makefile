@@ -4,6 +4,8 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 BIN := .venv/bin
+# Tiers run beside each other, each on one worker: its tests share a server.
+BESIDE := -n auto --maxprocesses 4 --dist loadgroup
 SHELL_FILES = $$(git grep --untracked -lE '^\#!/(usr/)?bin/(env )?(ba)?sh$$' -- . ':!*.md' ':!*.py')
 
 .PHONY: help demo up preview down test unit postgres engine box story lint golden docs setup packages pulumi
@@ -25,7 +27,7 @@ down: pulumi ## `pulumi destroy` of that stack, then stop its Postgres
 
 test: setup ## all tests; says which tiers were skipped, and why
 	@tools/bootstrap pulumi || echo 'bootstrap: the tests that need a Pulumi CLI are skipped' >&2
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest $(BESIDE) $(ARGS)
 
 unit: packages ## the pure tests: seconds, no Postgres
 	@$(BIN)/pytest tests/unit $(ARGS)
