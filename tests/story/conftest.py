@@ -23,6 +23,7 @@ from tests.story.service import EXAMPLE, Service
 Missing = Callable[[str], NoReturn]
 # Programs that some tests run, by the Debian package that brings each.
 PACKAGES = {
+    "chromium": "chromium",
     "faketime": "faketime",
     "prometheus": "prometheus",
     "prometheus-node-exporter": "prometheus-node-exporter",
