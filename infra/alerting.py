@@ -5,6 +5,7 @@ Formats: PagerDuty's Events API v2, and Slack's incoming webhooks, which Matterm
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,10 @@ GIVE_UP = timedelta(hours=24)
 # Refusals that a second try may mend (RFC 9110): request timeout, too early, too many requests.
 _PASSING = {408, 425, 429}
 _SUMMARY_LENGTH = 1000
+# So many actions are named, the largest: PagerDuty takes 512 KB, and a message that is refused
+# tells nobody. A name is cut where no reader goes on.
+_NAMED = 20
+_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +64,17 @@ class Message:
     def summary(self) -> str:
         """The one line a phone shows."""
         count = f"{self.failures} job{'s' if self.failures != 1 else ''} failed"
-        by_action = ", ".join(
-            f"{action or 'no action'} {number}" for action, number in sorted(self.actions.items())
-        )
-        return f"{count}: {self.code}" + (f" ({by_action})" if by_action else "")
+        named = [f"{name or 'no action'} {jobs}" for name, jobs in self.largest(5).items()]
+        more = f" and {len(self.actions) - 5} actions more" if len(self.actions) > 5 else ""
+        return f"{count}: {self.code}" + (f" ({', '.join(named)}{more})" if named else "")
+
+    def largest(self, count: int) -> dict[str, int]:
+        """So many actions, the ones with the most failures, by name."""
+        ordered = sorted(self.actions.items(), key=lambda item: (-item[1], item[0]))
+        named: Counter[str] = Counter()
+        for name, jobs in ordered[:count]:
+            named[name[:_NAME_LENGTH]] += jobs
+        return dict(named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +134,8 @@ def _document(message: Message, source: str) -> dict[str, Any]:
         "code": message.code,
         "summary": message.summary,
         "count": message.failures,
-        "actions": dict(message.actions),
+        "actions": message.largest(_NAMED),
+        "more_actions": max(len(message.actions) - _NAMED, 0),
         "jobs": list(message.jobs),
         "first_at": _time(message.first_at),
         "last_at": _time(message.last_at),
@@ -131,6 +144,7 @@ def _document(message: Message, source: str) -> dict[str, Any]:
 
 
 def _pagerduty(message: Message, source: str, secret: str | None) -> dict[str, Any]:
+    when = {"timestamp": _time(message.last_at)} if message.last_at else {}
     return {
         "routing_key": secret,
         "event_action": "trigger",
@@ -140,7 +154,7 @@ def _pagerduty(message: Message, source: str, secret: str | None) -> dict[str, A
             "summary": message.summary[:_SUMMARY_LENGTH],
             "source": source,
             "severity": "critical" if message.route == "page" else "warning",
-            "timestamp": _time(message.last_at),
+            **when,
             "class": message.code,
             "custom_details": _document(message, source),
         },

@@ -1,4 +1,8 @@
-"""Figures and checks as OpenMetrics text (https://openmetrics.io, version 1.0). Pure text."""
+"""Figures and checks as OpenMetrics text (https://openmetrics.io, version 1.0). Pure text.
+
+It is Prometheus' older text format (0.0.4) too, which node_exporter reads: there ``# EOF`` is a
+comment, and a series that comes twice spoils the whole file.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 HELP = {
+    "jobwarden_up": "1 when the database could be asked, 0 when not: then all else is left out.",
     "jobwarden_healthy": "1 when no check is critical.",
     "jobwarden_check": "1 for the level a check is at.",
     "jobwarden_drift": "Changes that an apply would make.",
@@ -34,14 +39,20 @@ class Sample:
 
 
 def render(samples: Iterable[Sample]) -> str:
-    """All samples as gauges, grouped by name, in the order of HELP, ended by ``# EOF``."""
-    found = sorted(samples, key=lambda sample: (sample.name, sorted(sample.labels.items())))
+    """All samples as gauges, grouped by name, in the order of HELP, ended by ``# EOF``.
+
+    Of several samples of one series, such as three warnings, the first stands.
+    """
+    groups: dict[str, dict[str, float]] = {}
+    for sample in samples:
+        groups.setdefault(sample.name, {}).setdefault(_labels(sample.labels), sample.value)
     lines: list[str] = []
     for name, text in HELP.items():
-        group = [sample for sample in found if sample.name == name]
-        if group:
+        if name in groups:
             lines += [f"# TYPE {name} gauge", f"# HELP {name} {text}"]
-            lines += [f"{name}{_labels(sample.labels)} {_number(sample.value)}" for sample in group]
+            lines += [
+                f"{name}{labels} {_number(value)}" for labels, value in sorted(groups[name].items())
+            ]
     return "\n".join([*lines, "# EOF", ""])
 
 
@@ -62,3 +73,6 @@ def _escape(text: str) -> str:
 
 def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
+
+
+DOWN = render([Sample("jobwarden_up", 0)])

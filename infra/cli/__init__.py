@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from infra.cli import alerts, local, report, work
+from infra.cli.metrics import metrics
 from infra.cli.options import CHANGES, UNHEALTHY, Json, Stack, Url
 from infra.cli.preview import preview
 
@@ -123,20 +124,7 @@ def status(stack: Stack = None, database_url: Url = None, json: Json = False) ->
     raise typer.Exit(0 if found.healthy else UNHEALTHY)
 
 
-@app.command()
-def metrics(stack: Stack = None, database_url: Url = None) -> None:
-    """Print figures and checks as OpenMetrics text.
-
-    Example: jobwarden metrics -s production > /var/lib/node_exporter/jobwarden.prom
-    """
-    from infra.cli import show
-    from infra.cli.setting import load
-    from infra.db.status import status as ask
-
-    setting = load(stack, database_url)
-    show.metrics(ask(setting.plan, setting.url))
-
-
+app.command()(metrics)
 app.command()(work.sweep)
 app.command()(work.cleanup)
 app.command()(work.run)

@@ -28,7 +28,8 @@ def report(
     from infra.report.page import render
 
     setting = load(stack, database_url)
-    page = render(ask(setting.url, hours), status(setting.plan, setting.url).checks, stack or "")
+    title = Path(stack or "").name  # of a stack that was named by its file
+    page = render(ask(setting.url, hours), status(setting.plan, setting.url).checks, title)
     try:
         html.write_text(page, encoding="utf-8")
     except OSError as error:

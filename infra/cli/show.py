@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -106,9 +105,10 @@ def status(found: Status, *, json: bool) -> None:
     terminal.table(("level", "check", "detail", "try"), rows)
 
 
-def metrics(found: Status) -> None:
-    """Everything a dashboard plots, on stdout."""
+def metrics(found: Status) -> str:
+    """Everything a dashboard plots."""
     samples = [
+        openmetrics.Sample("jobwarden_up", 1.0),
         openmetrics.Sample("jobwarden_healthy", float(found.healthy)),
         openmetrics.Sample("jobwarden_drift", float(len(changes.pending(found.changes)))),
         *(
@@ -117,7 +117,7 @@ def metrics(found: Status) -> None:
         ),
         *(openmetrics.Sample(figure.name, figure.value, figure.labels) for figure in found.figures),
     ]
-    sys.stdout.write(openmetrics.render(samples))
+    return openmetrics.render(samples)
 
 
 def would_go(kind: Kind, rows: Sequence[dict[str, Any]], limit: int, *, json: bool) -> None:

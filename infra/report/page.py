@@ -116,7 +116,10 @@ def _by_action(document: Document) -> str:
     totals: Counter[tuple[str, str]] = Counter()
     for each in document["failures"]:
         totals[each["code"], each["action"]] += each["jobs"]
-    rows = [(code, action, str(count)) for (code, action), count in totals.most_common(12)]
+    rows = [
+        (plots.shortened(code, 40), plots.shortened(action, 40), str(count))
+        for (code, action), count in totals.most_common(12)
+    ]
     body = parts.table(("code", "action", "jobs"), rows, "nothing failed")
     return parts.card("Failures by code and action", body)
 
@@ -146,7 +149,7 @@ def _told(run: Mapping[str, Any]) -> str:
 def _ages(document: Document) -> str:
     title = "Age of running jobs"
     rows = [
-        (f"{each['action']}: {each['jobs']}", each["seconds"], each["timeout"])
+        (f"{plots.shortened(each['action'], 34)}: {each['jobs']}", each["seconds"], each["timeout"])
         for each in document["ages"][:12]
     ]
     if not rows:

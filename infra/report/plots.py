@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 360, 170
-LEFT, RIGHT, TOP, BOTTOM = 40, 8, 8, 22
+LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 22  # left of it fits "33.3 min"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,12 +36,20 @@ svg text.label{fill:var(--ink);font-size:12px}
 .c5{fill:var(--c5);background:var(--c5)}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:2px 14px;
 margin:6px 0 0;padding:0;font-size:13px}
-.legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}
-.legend li{overflow-wrap:anywhere}.note,.nothing{color:var(--soft);font-size:13px;margin:6px 0 0}
+.legend i{flex:none;width:10px;height:10px;border-radius:2px;margin:5px 5px 0 0}
+.legend li{display:flex;overflow-wrap:anywhere}
+.note,.nothing{color:var(--soft);font-size:13px;margin:6px 0 0}
 .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:13px}
 th{text-align:left;color:var(--soft);font-weight:normal}
 th,td{padding:3px 10px 3px 0;border-bottom:1px solid var(--line);vertical-align:top}
-td,th{white-space:nowrap}td:last-child:not(.number){white-space:normal;min-width:170px}
+td,th{white-space:nowrap}td.bad{color:var(--bad);font-weight:bold}
+td.long{white-space:normal;overflow-wrap:anywhere;min-width:115px}
+td:last-child:not(.number){white-space:normal;min-width:170px}
+@media(max-width:600px){.told thead{position:absolute;clip-path:inset(50%)}
+.told tr{display:flex;flex-wrap:wrap;gap:0 8px;padding:4px 0;border-bottom:1px solid var(--line)}
+.told td{border:0;padding:0}.told td:empty{display:none}
+.told td:last-child:not(.number){flex-basis:100%;min-width:0;overflow-wrap:anywhere}
+.told td.number::before{content:attr(data-head) " ";color:var(--soft)}}
 @media(min-width:1080px){.two{grid-column:span 2}}
 .number{text-align:right;font-variant-numeric:tabular-nums}
 @media print{body{background:#fff}.card{break-inside:avoid}}

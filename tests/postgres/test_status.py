@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from infra.db import status as asking
+from infra.db.apply import Refused
 from infra.db.status import Status
 from infra.errors import InfraError
 from infra.local.cluster import Cluster
@@ -37,6 +38,24 @@ def test_nothing_installed_is_unhealthy(app: str) -> None:
 
     assert not found.healthy
     assert _level(found, "installed") == "critical"
+
+
+def test_a_table_of_bigint_ids_is_critical_and_every_check_still_answers(app: str) -> None:
+    place.apply(app)
+    place.run(
+        app,
+        "INSERT INTO jobs (action, status, started_at) VALUES ('a', 'running', 'epoch')",
+        "CALL jobwarden.sweep()",
+        "CREATE TABLE theirs (LIKE jobs INCLUDING ALL)",
+        "ALTER TABLE theirs ALTER id DROP DEFAULT, ALTER id TYPE bigint USING 1",
+    )
+
+    found = _status(app, jobs={"table": "theirs"})
+
+    assert any("id is bigint (wanted uuid)" in check.detail for check in found.checks)
+    assert _level(found, "late_writes") == "ok"
+    with pytest.raises(Refused):
+        place.apply(app, jobs={"table": "theirs"})
 
 
 def test_the_reader_may_ask_and_a_stranger_may_not(app: str) -> None:

@@ -21,6 +21,14 @@ from infra.local.servers import find_server
 from tests.story.service import EXAMPLE, Service
 
 Missing = Callable[[str], NoReturn]
+# Programs that some tests run, by the Debian package that brings each.
+PACKAGES = {
+    "chromium": "chromium",
+    "faketime": "faketime",
+    "prometheus": "prometheus",
+    "prometheus-node-exporter": "prometheus-node-exporter",
+    "promtool": "prometheus",
+}
 NEEDS = ("fpdf", "psycopg_pool", "starlette", "uvicorn")
 
 
@@ -93,3 +101,13 @@ def program(missing: Missing, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert told.returncode == 0, told.stderr
     return built
+
+
+@pytest.fixture(scope="session")
+def tool(missing: Missing) -> Callable[[str], str]:
+    """Finds a program of PACKAGES; without it the test is skipped."""
+
+    def found(name: str) -> str:
+        return shutil.which(name) or missing(f"no {name}: apt-get install {PACKAGES[name]}")
+
+    return found

@@ -95,9 +95,29 @@ def test_a_pager_gets_the_key_as_its_dedup_key() -> None:
     assert sent["dedup_key"] == str(MESSAGE.key)
     assert sent["payload"]["severity"] == "critical"
     assert sent["payload"]["summary"] == (
-        "23 jobs failed: watchdog_timeout (ai_chat 3, pdf_build 20)"
+        "23 jobs failed: watchdog_timeout (pdf_build 20, ai_chat 3)"
     )
     assert sent["payload"]["custom_details"]["jobs"] == ["a", "b"]
+
+
+def test_a_message_names_the_largest_actions_and_counts_the_others() -> None:
+    many = {f"a{n:03}": n for n in range(1, 101)}
+    sent = alerting.payload(
+        "webhook", replace(MESSAGE, actions={**many, "": 500}), source="s", secret=None
+    )
+
+    assert list(sent["actions"].items())[:3] == [("", 500), ("a100", 100), ("a099", 99)]
+    assert (len(sent["actions"]), sent["more_actions"]) == (20, 81)
+    alike = replace(MESSAGE, actions={"x" * 200: 3, "x" * 201: 4})
+    assert alerting.payload("webhook", alike, source="s", secret=None)["actions"] == {"x" * 100: 7}
+    assert "(no action 500, a100 100, a099 99, " in sent["summary"]
+    assert sent["summary"].endswith(", a097 97 and 96 actions more)")
+
+
+def test_a_pager_gets_no_time_where_there_is_none() -> None:
+    sent = alerting.payload("pagerduty", replace(MESSAGE, last_at=None), source="s", secret="k")  # noqa: S106
+
+    assert "timestamp" not in sent["payload"]
 
 
 def test_slack_gets_no_mention_that_a_job_wrote() -> None:

@@ -60,3 +60,15 @@ def test_every_figure_of_the_database_has_its_help() -> None:
 
     assert made
     assert made <= metrics.HELP.keys()
+
+
+def test_a_series_that_comes_twice_is_written_once() -> None:
+    check = Sample("jobwarden_check", 1, {"check": "pg_cron", "level": "critical"})
+
+    assert metrics.render([check, check]).count('check="pg_cron"') == 1
+
+
+def test_a_database_that_cannot_be_asked_leaves_one_figure() -> None:
+    assert [line for line in metrics.DOWN.splitlines() if not line.startswith("#")] == [
+        "jobwarden_up 0"
+    ]
