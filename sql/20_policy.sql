@@ -58,7 +58,19 @@ AS $$
   FROM (SELECT extract(epoch FROM p_length)::numeric AS s) AS length
 $$;
 
+-- How long ago, as somebody would say it: whole days of days, whole hours of hours.
+CREATE OR REPLACE FUNCTION jobwarden.ago(p_length interval) RETURNS text
+LANGUAGE sql IMMUTABLE
+AS $$
+  SELECT jobwarden.human(pg_catalog.make_interval(secs => (pg_catalog.trunc(s / unit) * unit)::double precision))
+  FROM (SELECT extract(epoch FROM p_length)::numeric AS s) AS length
+  CROSS JOIN LATERAL (
+    SELECT CASE WHEN s >= 172800 THEN 86400 WHEN s >= 7200 THEN 3600 WHEN s >= 120 THEN 60 ELSE 1 END AS unit
+  ) AS fit
+$$;
+
 ALTER FUNCTION jobwarden.policy_of(text) OWNER TO jobwarden_owner;
 ALTER FUNCTION jobwarden.running_actions() OWNER TO jobwarden_owner;
 ALTER FUNCTION jobwarden.finished_actions() OWNER TO jobwarden_owner;
 ALTER FUNCTION jobwarden.human(interval) OWNER TO jobwarden_owner;
+ALTER FUNCTION jobwarden.ago(interval) OWNER TO jobwarden_owner;

@@ -124,7 +124,7 @@ AS $$
               WHEN k.last_success IS NULL AND k.first_seen IS NULL THEN 'warning'
               ELSE 'critical' END,
          CASE WHEN k.last_success IS NULL THEN 'no ' || k.kind || ' has succeeded yet'
-              ELSE 'last success ' || jobwarden.human(date_trunc('second', clock.now - k.last_success)) || ' ago' END
+              ELSE 'last success ' || jobwarden.ago(clock.now - k.last_success) || ' ago' END
            || coalesce(', due every ' || jobwarden.human(k.every), ', not declared here'),
          'look at jobwarden.run and at the check "cron", then run it once: jobwarden run ' || k.kind
   FROM kinds k, clock
@@ -154,7 +154,7 @@ AS $$
               ELSE 'ok' END,
          CASE WHEN overdue.jobs = 0 THEN 'no job is past its limit'
               ELSE overdue.jobs || CASE WHEN overdue.jobs = 1000 THEN ' or more' ELSE '' END
-                || ' past the limit, the oldest since ' || jobwarden.human(date_trunc('second', overdue.late)) END,
+                || ' past the limit, the oldest since ' || jobwarden.ago(overdue.late) END,
          'the next sweep takes them: jobwarden run sweep'
   FROM overdue, kinds k WHERE k.kind = 'sweep'
   UNION ALL

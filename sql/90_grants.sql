@@ -37,6 +37,7 @@ TO jobwarden_readonly;
 GRANT EXECUTE ON FUNCTION
   jobwarden.now(),
   jobwarden.human(interval),
+  jobwarden.ago(interval),
   jobwarden.policy_of(text),
   jobwarden.running_actions(),
   jobwarden.finished_actions(),

@@ -141,3 +141,20 @@ def test_a_schedule_that_is_gone_or_fails_is_an_alarm(cron_jobs: Jobs) -> None:
     assert "jobsDailyCleanup: failed (ERROR: no)" in detail
     cron_jobs.rows("DELETE FROM cron.job WHERE jobname = 'jobsDailyCleanup'")
     assert "jobsDailyCleanup: gone from cron.job" in cron_jobs.health()["cron"].detail
+
+
+@pytest.mark.parametrize(
+    ("length", "said"),
+    [
+        ("0", "0 s"),
+        ("119.9 s", "119 s"),
+        ("2 min 59 s", "2 min"),
+        ("119 min", "119 min"),
+        ("7 h 30 min", "7 h"),
+        ("47 h 59 min", "47 h"),
+        ("50 h", "2 d"),
+        ("40 days 23 h", "40 d"),
+    ],
+)
+def test_an_age_is_told_as_somebody_would_say_it(jobs: Jobs, length: str, said: str) -> None:
+    assert jobs.value("SELECT jobwarden.ago(%s::interval)", length) == said
