@@ -47,6 +47,7 @@ def server(*lines: FileLine, **settings: ServerSetting) -> BoxServer:
         files=lines,
         hba=HBA,
         ident=IDENT,
+        roles={},
     )
 
 

@@ -80,6 +80,7 @@ def test_odd_characters_come_through() -> None:
     server = {
         "version_num": 150018, "in_recovery": False, "identifier": "1", "databases": [odd],
         "settings": {}, "files": [], "hba": odd, "ident": "",
+        "roles": {},
     }  # fmt: skip
     box = parse(server=json.dumps(server))
 

@@ -7,19 +7,20 @@ from typing import Any
 
 import pytest
 
-from infra import units
+from infra import unit_texts, units
 from infra.boxes import Box, EnvFile, UnitState
 from infra.config.box_models import Service
-from infra.units import HARDENING, HEADER, Units, Wanted
+from infra.unit_texts import HARDENING, HEADER, Place
+from infra.units import Units, Wanted
 from tests.unit import boxsamples
 
 UP = UnitState("loaded", "active", "running", "enabled", "/etc/systemd/system/x", "success", 0)
-AFTER = "postgresql@15-main.service"
+PLACE = Place("postgresql@15-main.service", "app")
 
 
 def plan(**services: dict[str, Any]) -> Wanted:
     target = boxsamples.target(services=services)
-    return units.plan(target.environment.services, AFTER, target.secrets)
+    return units.plan(target.environment.services, PLACE, target.secrets)
 
 
 def converged(wanted: Wanted, **more: Any) -> Box:
@@ -93,7 +94,7 @@ def test_a_user_who_is_there_already_keeps_his_shared_memory() -> None:
 
 
 def test_variables_are_quoted_so_that_no_character_is_special() -> None:
-    text = units.render_env({"A": 'say "hi" to $HOME \\ `x`', "B": ""})
+    text = unit_texts.render_env({"A": 'say "hi" to $HOME \\ `x`', "B": ""})
 
     assert text == HEADER + 'A="say \\"hi\\" to \\$HOME \\\\ \\`x\\`"\nB=""\n'
 
@@ -183,7 +184,7 @@ def test_variables_of_somebody_else_are_never_overwritten() -> None:
 
 def test_variables_are_unknown_while_a_secret_is_not_given() -> None:
     service = Service.model_validate({"command": "/srv/api", "secrets": ["TOKEN", "KEY"]})
-    wanted = units.plan({"api": service}, AFTER, {"TOKEN": "open sesame"})
+    wanted = units.plan({"api": service}, PLACE, {"TOKEN": "open sesame"})
     found = diff(wanted, envs={"api": EnvFile("640", "root", "jobwarden-api", "0")})
 
     assert [(each.name, each.action, each.why) for each in found.changes] == [
@@ -202,6 +203,6 @@ def test_a_secret_is_in_no_change() -> None:
 
 def test_a_long_name_makes_a_user_that_linux_takes() -> None:
     assert (
-        units.user_of("x" * 31, Service.model_validate({"command": "/x"}))
+        unit_texts.user_of("x" * 31, Service.model_validate({"command": "/x"}))
         == "jobwarden-" + "x" * 22
     )
