@@ -141,13 +141,16 @@ def _not_ready(target: Target, box: Box) -> str:
 
 
 def _place(target: Target, box: Box) -> Place:
-    """Where services find Postgres: the first of its sockets is the one that all clients know."""
+    """Where services find Postgres: as the server says; its files may wait for a restart."""
     if box.chosen is None:
         return Place()
-    sockets = box.server.setting("unix_socket_directories") if box.server else None
-    folder = (sockets or "").partition(",")[0].strip().strip('"')
     place = Place(box.chosen.unit, target.database, box.chosen.port)
-    return replace(place, folder=folder) if folder else place
+    if box.server is None:
+        return place
+    sockets = box.server.setting("unix_socket_directories") or ""
+    folder = sockets.partition(",")[0].strip().strip('"')
+    port = int(box.server.setting("port") or place.port)
+    return replace(place, folder=folder or place.folder, port=port)
 
 
 def _role_variables(
@@ -159,7 +162,7 @@ def _role_variables(
     users = dict.fromkeys([*roles.users, *(user_of(name, services[name]) for name in new)])
     if not users:
         return {}
-    groups = ", ".join(ident(group) for group in box_roles.GROUPS)
+    groups = ", ".join(ident(group) for group in box_roles.groups(services, users))
     return server_variables(cluster_of(box)) | {
         "ROLES": roles.sql,
         "TRY": " ".join(place.url(user) for user in users),

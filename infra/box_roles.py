@@ -48,6 +48,12 @@ def wanted(services: Mapping[str, Service]) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def groups(services: Mapping[str, Service], users: Iterable[str]) -> tuple[str, ...]:
+    """The groups that some of the logins are in."""
+    asked = wanted(services)
+    return tuple(dict.fromkeys(group for user in users for group in asked[user]))
+
+
 def decide(services: Mapping[str, Service], box: Box) -> Roles:
     """What makes the logins right. Needs a server; a standby gets its roles from its primary."""
     if box.server is None or box.standby:
@@ -103,6 +109,15 @@ def own(services: Mapping[str, Service]) -> tuple[str, ...]:
     """The logins that are named by us."""
     named = {user_of(name, each) for name, each in services.items() if each.user is None}
     return tuple(user for user in wanted(services) if user in named)
+
+
+def staying(services: Mapping[str, Service], box: Box) -> tuple[str, ...]:
+    """What a removal says of the logins that are named by us and there."""
+    there = [user for user in own(services) if box.server and user in box.server.roles]
+    return tuple(
+        f"role {user} stays; DROP ROLE {ident(user)} takes it away, once nobody needs it"
+        for user in there
+    )
 
 
 def _alter(user: str) -> str:

@@ -109,7 +109,8 @@ def diff(wanted: Wanted, box: Box) -> Units:
             *(Change("user", user, "create", None, {"system": True}) for user in users),
             *_file_changes(box, write, envs, remove),
             *_env_changes(wanted, box, stale),
-            *_state_changes(wanted, box, stop, restart),
+            *_stop_changes(wanted, box, stop),
+            *_start_changes(wanted, box, restart, touched),
         ),
         users=users,
         write=write,
@@ -154,18 +155,26 @@ def _env_changes(wanted: Wanted, box: Box, stale: tuple[str, ...]) -> Iterator[C
         yield Change("file", f"{ENV_FOLDER}/{name}.env", "delete", box.envs[name].sha256, None)
 
 
-def _state_changes(
-    wanted: Wanted, box: Box, stop: tuple[str, ...], restart: tuple[str, ...]
-) -> Iterator[Change]:
+def _stop_changes(wanted: Wanted, box: Box, stop: tuple[str, ...]) -> Iterator[Change]:
     for unit in stop:
         gone = "the environment no longer names it"
         why = "a timer starts it from now on" if unit in wanted.files else gone
         yield Change("unit", unit, "delete", _state(box, unit), None, why)
+
+
+def _start_changes(
+    wanted: Wanted, box: Box, restart: tuple[str, ...], touched: set[str]
+) -> Iterator[Change]:
     for unit in restart:
-        old = _state(box, unit)
-        found = box.units.get(unit)
-        there = found is not None and found.running
-        why = "" if old is None else "its files changed" if there else "it was not running"
+        old, found = _state(box, unit), box.units.get(unit)
+        if found is None or old is None:
+            why = ""
+        elif not found.running:
+            why = "it was not running"
+        elif wanted.running[unit] in touched:
+            why = "its files changed"
+        else:
+            why = "it is not set to come up after a boot"
         yield Change("unit", unit, "update" if old else "create", old, "active", why)
 
 

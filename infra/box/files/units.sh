@@ -59,14 +59,15 @@ if [ -n "$RESTART" ]; then
 fi
 
 # Both at once: a timer whose first time is past starts its service by itself, and that is then the
-# same run. It is set to come up after a boot once a run has succeeded, so that the next deploy tries
-# again after one that did not. A run that takes very long is left to itself.
+# same run. The timer is set to come up after a boot once a run has succeeded, so that the next deploy
+# tries again after one that did not. A run that takes very long is left to itself.
 broken=
 for timer in $TIMERS; do
   service=${timer%.timer}.service
-  systemctl disable --quiet "$timer"
+  systemctl disable --now --quiet "$timer"
+  systemctl stop "$service"
   systemctl reset-failed "$timer" "$service" 2>/dev/null
-  timeout 120 systemctl restart "$timer" "$service" 2>/dev/null
+  timeout 120 systemctl start "$timer" "$service" 2>/dev/null
   case $? in
     0 | 124) systemctl enable --quiet "$timer" || fail "$timer could not be enabled" "systemctl status $timer" ;;
     *) broken="$broken $service" ;;
