@@ -35,7 +35,9 @@ def uv(*command: str) -> bytes:
     program = shutil.which("uv", path=f"{ROOT}/.tooling/bin:{os.environ['PATH']}")
     if program is None:
         raise DeployError("there is no uv to pack the packages with. Try: make packages")
-    done = subprocess.run([program, *command], cwd=ROOT, capture_output=True, check=False)
+    done = subprocess.run(  # noqa: S603 - a program that was looked up
+        [program, *command], cwd=ROOT, capture_output=True, check=False
+    )
     if done.returncode:
         raise DeployError(f"uv {command[0]}: {done.stderr.decode()}")
     return done.stdout
@@ -104,7 +106,7 @@ else:
     release = name_of(found)
     is_new = host.get_fact(FileContents, path=f"{HOME}/release", _sudo=sudo) != [release]
     if is_new:
-        bring(found, _sudo=sudo)
+        bring(found=found, _sudo=sudo)
     box()
     if is_new:
-        renew(release, _sudo=sudo)
+        renew(release=release, _sudo=sudo)

@@ -47,6 +47,8 @@ class Mishaps:
         self._place = place
         self.log: list[Mishap] = []
         self.outages: list[Outage] = []
+        self.spared: list[str] = []
+        """Jobs that no mishap meets."""
 
     def kill(self, worker: str) -> None:
         """End a worker with SIGKILL while its job is running."""
@@ -71,14 +73,14 @@ class Mishaps:
     def _freeze(self, what: str, worker: str) -> None:
         found: list[tuple[Any, ...]] = []
         # What it held before an earlier death still runs under its name.
-        lost = self.lost()
+        others = [*self.lost(), *self.spared]
 
         def frozen() -> bool:
-            if not self._place.rows(HELD, worker, lost):
+            if not self._place.rows(HELD, worker, others):
                 return False
             self._place.freeze(worker)
             time.sleep(0.1)  # what it sent before it stopped has its effect
-            found[:] = self._place.rows(HELD, worker, lost)
+            found[:] = self._place.rows(HELD, worker, others)
             if not found:
                 self._place.wake(worker)
             return bool(found)

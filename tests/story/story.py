@@ -45,7 +45,6 @@ class Story:
         self.place = place
         self.schedules = place.rows(CRON)
         self.mishaps = Mishaps(place)
-        self.put_back: list[str] = []
         self.woken: list[dict[str, Any]] = []
         self.clients = [self._client(stack, range(n, JOBS - 1, CLIENTS)) for n in range(CLIENTS)]
         self.patient = Client(stack.enter_context(place.client()), [LONG])
@@ -116,7 +115,7 @@ class Story:
         return "\n".join(
             [
                 *lines,
-                f"away: {away}; jobs put back by SIGTERM: {len(self.put_back)}",
+                f"away: {away}; jobs put back by SIGTERM: {len(self.mishaps.spared)}",
                 f"jobs: {counts}; answers of the API: {told}",
                 f"pages sent: {len(self.place.page.got)}; {self.place.name}, {seconds:.0f} s",
             ]
@@ -126,8 +125,9 @@ class Story:
         """Restart the machine while a job runs that is far from its end."""
         self.patient.start()
         wait_for(lambda: self.patient.tickets, 60)
-        self.put_back = [self.patient.tickets[0].job]
-        wait_for(lambda: self.place.status(self.put_back[0]) == "running", 60)
+        held = self.patient.tickets[0].job
+        self.mishaps.spared.append(held)
+        wait_for(lambda: self.place.status(held) == "running", 60)
         with self.mishaps.outage("machine"):
             self.place.restart()
 
@@ -149,7 +149,7 @@ class Story:
             "mishaps": [asdict(each) for each in self.mishaps.log],
             "wakes": self.woken,
             "outages": [asdict(each) for each in self.mishaps.outages],
-            "put_back": self.put_back,
+            "put_back": self.mishaps.spared,
             "answers": self.answers(),
         }
         record, page = self.place.folder / "story.json", self.place.folder / "story.html"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,36 +21,87 @@ from infra.db.reporting import report
 from infra.errors import InfraError
 from infra.local.cluster import Cluster
 from infra.local.servers import find_server
-from tests.story.place import WORKERS, Local
+from tests.story.onbox import OnBox
+from tests.story.place import WORKERS, Local, Place
 from tests.story.service import wait_for
 from tests.story.story import CRON, JOBS, Story
+from tools import boxes
+from tools.boxes import Box
 
 Missing = Callable[[str], NoReturn]
 
 
-@pytest.fixture(scope="module")
-def cron_cluster(missing: Missing) -> Iterator[Cluster]:
+def local(stack: ExitStack, folder: Path, request: pytest.FixtureRequest) -> Callable[[], Place]:
+    """The way to the story on a private cluster; what is missing for it ends the test."""
+    missing: Missing = request.getfixturevalue("missing")
     try:
         server = find_server(pg_cron=True)
     except InfraError as error:
         missing(str(error))
+    go: Path | None = request.getfixturevalue("program") if shutil.which("go") else None
     settings = {"synchronous_commit": "on"}
-    with Cluster.create(server, durable=False, settings=settings) as cluster:
-        yield cluster
+
+    def opened() -> Place:
+        cluster = Cluster.create(server, durable=False, settings=settings)
+        return Local(stack, stack.enter_context(cluster), folder, go)
+
+    return opened
+
+
+def box(stack: ExitStack, folder: Path, request: pytest.FixtureRequest) -> Callable[[], Place]:
+    """The way to the story on a bare box."""
+    missing: Missing = request.getfixturevalue("missing")
+    if reasons := boxes.missing():
+        missing(f"boxes cannot be booted here: {'; '.join(reasons)}")
+    release = os.environ.get("JOBWARDEN_STORY_RELEASE") or "trixie"
+    return lambda: OnBox(stack, stack.enter_context(Box.boot(release)), folder)
+
+
+PLACES = {"local": local, "box": box}
 
 
 @pytest.fixture(scope="module")
-def story(
-    cron_cluster: Cluster,
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[Story]:
-    go: Path | None = request.getfixturevalue("program") if shutil.which("go") else None
+def plays(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Story]]:
+    """All that is asked for, played at the same time: a story mostly waits."""
+    asked = (item for item in request.session.items if item.path == request.path)
+    chosen = {
+        str(each.callspec.params["story"]) for each in asked if isinstance(each, pytest.Function)
+    }
+    opened: dict[str, Callable[[], Story]] = {}
+    lacking: dict[str, BaseException] = {}
     with ExitStack() as stack:
-        place = Local(stack, cron_cluster, tmp_path_factory.mktemp("story"), go)
-        story = Story(stack, place)
-        story.play()
-        yield story
+        for name in chosen:
+            own = stack.enter_context(ExitStack())
+            try:
+                place = PLACES[name](own, tmp_path_factory.mktemp(name), request)
+                opened[name] = partial(play, own, place)
+            except (pytest.skip.Exception, pytest.fail.Exception) as reason:
+                lacking[name] = reason
+        # Entered last: no place is taken away below a story that is being played.
+        pool = stack.enter_context(ThreadPoolExecutor(len(PLACES)))
+        running = {name: pool.submit(begin) for name, begin in opened.items()}
+
+        def played(name: str) -> Story:
+            if name in lacking:
+                raise lacking[name]
+            return running[name].result()
+
+        yield played
+
+
+def play(stack: ExitStack, opened: Callable[[], Place]) -> Story:
+    """Play it once, from nothing."""
+    story = Story(stack, opened())
+    story.play()
+    return story
+
+
+@pytest.fixture(scope="module", params=list(PLACES))
+def story(request: pytest.FixtureRequest, plays: Callable[[str], Story]) -> Story:
+    """What is left of a story that was played."""
+    return plays(request.param)
 
 
 def test_every_job_is_in_one_final_state(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +129,7 @@ def test_what_ran_when_the_machine_went_down_was_put_back_and_done(story: Story)
     (down,) = (each for each in story.mishaps.outages if each.what == "machine")
     ended = "SELECT status, started_at FROM jobs WHERE id::text = ANY (%s)"
 
-    ((status, claimed_again),) = story.place.rows(ended, story.put_back)
+    ((status, claimed_again),) = story.place.rows(ended, story.mishaps.spared)
     assert status == "done"
     assert claimed_again > down.began
     rescued_then = "SELECT error FROM jobs WHERE status = 'failed' AND started_at < %s"
@@ -159,3 +213,17 @@ def test_the_record_tells_the_same(story: Story) -> None:
     for each in (*record["jobs"], *record["outages"]):
         begun = datetime.fromisoformat(each.get("began") or each["started"])
         assert begun <= datetime.fromisoformat(each["ended"])
+
+
+@pytest.mark.parametrize("story", ["box"], indirect=True)
+def test_a_second_deploy_changes_nothing(story: Story) -> None:
+    assert isinstance(story.place, OnBox)
+    running = "systemctl show -P MainPID api alerts 'worker@*'"
+    before = story.place.box.ssh(running, check=True).stdout
+    again = story.place.deploy()
+
+    assert "Set up services" in " ".join(story.place.first.changed)
+    assert again.code == 0, again.log
+    assert again.changed == []
+    assert again.changes == ()
+    assert story.place.box.ssh(running, check=True).stdout == before
