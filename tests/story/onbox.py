@@ -41,12 +41,17 @@ class OnBox(Place):
         stack.enter_context(Tunnel(self._ways()))
         wait_for(self._answers, 30)
 
-    def deploy(self) -> Run:
+    def deploy(self, *options: str) -> Run:
         """Deploy as the example says. The addresses of the webhooks are secrets of a unit."""
-        known = f"ssh_known_hosts_file={self.box.known_hosts}"
+        known = ("--data", f"ssh_known_hosts_file={self.box.known_hosts}")
         return self._deployer.deploy(
-            "inventory.py", "--data", known, environment=self.hooks, keys={}
+            "inventory.py", *known, *options, environment=self.hooks, keys={}
         )
+
+    def processes(self) -> list[str]:
+        """The main process of each unit of the service."""
+        show = "systemctl show -P MainPID api alerts worker@1 worker@2 worker@3"
+        return self.box.ssh(show, check=True).stdout.split()
 
     def client(self) -> httpx.Client:
         return httpx.Client(base_url=f"http://{self.box.host}:{self._port}", timeout=20)

@@ -215,15 +215,48 @@ def test_the_record_tells_the_same(story: Story) -> None:
         assert begun <= datetime.fromisoformat(each["ended"])
 
 
-@pytest.mark.parametrize("story", ["box"], indirect=True)
-def test_a_second_deploy_changes_nothing(story: Story) -> None:
-    assert isinstance(story.place, OnBox)
-    running = "systemctl show -P MainPID api alerts 'worker@*'"
-    before = story.place.box.ssh(running, check=True).stdout
-    again = story.place.deploy()
+# From here on the box alone, each test after the one before.
+after_all = pytest.mark.parametrize("story", ["box"], indirect=True)
 
-    assert "Set up services" in " ".join(story.place.first.changed)
+
+@pytest.fixture(scope="module")
+def site(story: Story) -> OnBox:
+    """The box, after its story."""
+    assert isinstance(story.place, OnBox)
+    return story.place
+
+
+@after_all
+def test_a_second_deploy_changes_nothing(site: OnBox) -> None:
+    before = site.processes()
+    again = site.deploy()
+
+    assert "Jobwarden | Set up services" in site.first.changed
     assert again.code == 0, again.log
     assert again.changed == []
     assert again.changes == ()
-    assert story.place.box.ssh(running, check=True).stdout == before
+    assert site.processes() == before
+
+
+@after_all
+def test_a_release_that_was_not_finished_is_brought_again(site: OnBox) -> None:
+    before = site.processes()
+    site.box.ssh("rm /srv/jobservice/release", check=True)
+    again = site.deploy()
+
+    assert again.code == 0, again.log
+    assert again.changes == ()
+    assert "Service | Install the packages" in again.changed
+    assert not set(site.processes()) & {"0", *before}
+    wait_for(lambda: "Uvicorn running" in site.log("api").rpartition("Stopped api")[2], 20)
+
+
+@after_all
+def test_the_service_is_taken_away_and_its_jobs_stay(site: OnBox) -> None:
+    jobs = site.value("SELECT count(*) FROM jobs")
+    gone = site.deploy("--data", "state=absent")
+    left = "ls -d /srv/jobservice /etc/systemd/system/api.service; systemctl is-active worker@1"
+
+    assert gone.code == 0, gone.log
+    assert site.box.ssh(left).stdout.strip() == "inactive"
+    assert site.value("SELECT count(*) FROM jobs") == jobs

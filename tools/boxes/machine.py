@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,7 +131,7 @@ def prepare(root: Path, release: str) -> None:
     resolv.write_text(_resolv_conf())
     (root / "etc/hosts").write_text(_hosts(root))
     _copy_cas(root)
-    _lend_pip(root)
+    lend_pip(root)
 
 
 def render_sources(archives: tuple[Source, ...], release: str) -> str:
@@ -182,9 +183,9 @@ def _copy_cas(root: Path) -> None:
         shutil.copy(path, target)
 
 
-def _lend_pip(root: Path) -> None:
+def lend_pip(root: Path, pip_files: Sequence[str] = PIP_FILES) -> None:
     """Let the box's pip fetch as the machine's does. Variables go to where a login finds them."""
-    for path in filter(Path.is_file, (Path(name).expanduser() for name in PIP_FILES)):
+    for path in filter(Path.is_file, (Path(name).expanduser() for name in pip_files)):
         lines = path.read_text().splitlines(keepends=True)
         (root / "etc/pip.conf").write_text(
             "".join(line for line in lines if not re.match(r"\s*find-links", line))
