@@ -81,11 +81,12 @@ def bring(found: dict[str, bytes]) -> None:
         files.put(name=f"Put {name}", src=BytesIO(content), dest=f"{HOME}/{name}")
     pip.venv(name="Make a venv", path=f"{HOME}/venv", python="python3")
     install = f"{HOME}/venv/bin/pip install --quiet"
+    (wheel,) = (name for name in found if name.endswith(".whl"))
     server.shell(
         name="Install the packages",
         commands=[
             f"{install} --require-hashes -r {HOME}/packages.txt",
-            f"{install} --no-deps --force-reinstall {HOME}/*.whl",
+            f"{install} --no-deps --force-reinstall {HOME}/{wheel}",
         ],
     )
 
