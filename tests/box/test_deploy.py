@@ -402,7 +402,7 @@ def test_a_login_is_refused_proven_mended_and_never_dropped(site: Site) -> None:
     site.sql('ALTER ROLE "jobwarden-late" LOGIN')
     hba = f"/etc/postgresql/{site.major}/main/pg_hba.conf"
     as_peer, as_md5 = "^local *all *all *peer", "local all all scram-sha-256"
-    site.box.ssh(f"cp -p {hba} /root/hba; sed -i 's/{as_peer}/{as_md5}/' {hba}", check=True)
+    site.box.ssh(f"cp -p {hba} /var/tmp/hba; sed -i 's/{as_peer}/{as_md5}/' {hba}", check=True)
     site.sql("SELECT pg_reload_conf()")
     for _ in range(2):  # a login that is made and does not work is no success the second time
         shut = site.allowed(services=services)
@@ -411,7 +411,7 @@ def test_a_login_is_refused_proven_mended_and_never_dropped(site: Site) -> None:
         assert "no password supplied" in shut.log
         assert 'Try: keep a line "local all all peer" in pg_hba.conf' in shut.log
         assert site.box.ssh("ls /etc/systemd/system/late.service").returncode != 0
-    site.box.ssh(f"cp -p /root/hba {hba}", check=True)
+    site.box.ssh(f"cp -p /var/tmp/hba {hba}", check=True)
     site.sql("SELECT pg_reload_conf()")
     opened = site.allowed(services=services)
     assert opened.code == 0, opened.log

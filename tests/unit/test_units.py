@@ -138,6 +138,13 @@ def test_a_service_that_is_no_longer_named_goes_with_its_variables() -> None:
     assert found.remove_envs == ("worker",)
 
 
+def test_a_service_that_goes_is_not_to_come_up_after_a_boot_though_it_is_down() -> None:
+    down = UnitState("loaded", "inactive", "dead", "enabled", "", "success", 0)
+    found = units.diff(plan(), converged(WORKER, units={"worker@1.service": down}))
+
+    assert found.stop == ("worker@1.service",)
+
+
 def test_a_unit_of_somebody_else_is_never_touched() -> None:
     theirs = UnitState("loaded", "active", "running", "enabled", "/lib/x.service", "success", 0)
     found = units.diff(
