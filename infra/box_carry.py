@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from infra import box_conf, checks, sqltext, sqltext_schedules
+from infra import box_conf, box_roles, checks, sqltext, sqltext_schedules
 from infra.config import Environment
 from infra.observed import RUNNER, Observed
 from infra.quoting import ident, literal
@@ -30,8 +30,15 @@ END $$;
 
 def server_sql(environment: Environment) -> str:
     """The question to a server, whatever the database; ``boxes`` reads the answer."""
-    names = ", ".join(literal(name) for name in box_conf.names(environment))
-    return sqltext.source("box_server").format(names=f"ARRAY[{names}]")
+    return sqltext.source("box_server").format(
+        names=_array(box_conf.names(environment)),
+        roles=_array(box_roles.wanted(environment.services)),
+        groups=_array(box_roles.GROUPS),
+    )
+
+
+def _array(names: Iterable[str]) -> str:
+    return f"ARRAY[{', '.join(map(literal, names))}]::text[]"
 
 
 def apply_sql(environment: Environment, statements: Statements) -> str:

@@ -16,7 +16,7 @@ from infra.changes import Change
 from infra.cronexpr import Fields
 from infra.plan import Plan
 from infra.schedules import CLEANUP, WATCHDOG
-from infra.units import FOLDER, HARDENING
+from infra.unit_texts import FOLDER, HARDENING
 
 PREFIX: Final = "jobwarden-fallback-"
 SCRIPT: Final = "/usr/local/lib/jobwarden/fallback-once.sh"

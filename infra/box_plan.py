@@ -7,8 +7,9 @@ stands in the way, and the one script that makes them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from infra import box_conf, box_doors, box_fallback, box_install, units
+from infra import box_conf, box_doors, box_fallback, box_install, box_roles, units
 from infra.box_decision import (
     UNTIL_INSTALLED,
     Decision,
@@ -22,6 +23,8 @@ from infra.box_decision import (
 from infra.boxes import Box
 from infra.changes import Change
 from infra.checks import Problem
+from infra.quoting import ident
+from infra.unit_texts import Place, user_of
 
 
 def install(target: Target, box: Box) -> Decision:
@@ -110,17 +113,61 @@ def restart_decision(target: Target, box: Box, conf: box_conf.Conf) -> Decision:
 
 
 def services(target: Target, box: Box) -> Decision:
-    """The environment's services as systemd units."""
-    if not box.systemd:
-        return Decision(unknown="there is no systemd")
-    if box.chosen is None and target.environment.services:
-        return Decision(unknown=UNTIL_INSTALLED)
-    after = box.chosen.unit if box.chosen else ""
-    wanted = units.plan(target.environment.services, after, target.secrets)
+    """The environment's services as systemd units, and the roles they log in as."""
+    declared = target.environment.services
+    if unknown := _not_ready(target, box):
+        return Decision(unknown=unknown)
+    roles = box_roles.decide(declared, box)
+    wanted = units.plan(declared, _place(target, box), target.secrets)
     found = units.diff(wanted, box)
-    if (unknown := lacking(target)) and not found.problems:
-        return Decision(found.changes, unknown=unknown)
-    return units_decision(found, wanted.groups)
+    if problems := (*roles.problems, *found.problems):
+        return Decision(problems=problems)
+    changes = (*roles.changes, *found.changes)
+    if unknown := lacking(target):
+        return Decision(changes, unknown=unknown, notes=roles.notes)
+    if not changes:
+        return Decision(notes=roles.notes)
+    variables = units_variables(found, wanted.groups) | _role_variables(target, box, roles, found)
+    return Decision(changes, script=Script("units", variables), notes=roles.notes)
+
+
+def _not_ready(target: Target, box: Box) -> str:
+    declared = target.environment.services
+    if not box.systemd:
+        return "there is no systemd"
+    if box.chosen is None and declared:
+        return UNTIL_INSTALLED
+    return no_server(box) if box_roles.wanted(declared) else ""
+
+
+def _place(target: Target, box: Box) -> Place:
+    """Where services find Postgres: as the server says; its files may wait for a restart."""
+    if box.chosen is None:
+        return Place()
+    place = Place(box.chosen.unit, target.database, box.chosen.port)
+    if box.server is None:
+        return place
+    sockets = box.server.setting("unix_socket_directories") or ""
+    folder = sockets.partition(",")[0].strip().strip('"')
+    port = int(box.server.setting("port") or place.port)
+    return replace(place, folder=folder or place.folder, port=port)
+
+
+def _role_variables(
+    target: Target, box: Box, roles: box_roles.Roles, found: units.Units
+) -> dict[str, str]:
+    """Also a login whose variables are new is tried: the last deploy may have ended before that."""
+    services, place = target.environment.services, _place(target, box)
+    new = [name for name in found.envs or {} if services[name].database_role and not box.standby]
+    users = dict.fromkeys([*roles.users, *(user_of(name, services[name]) for name in new)])
+    if not users:
+        return {}
+    groups = ", ".join(ident(group) for group in box_roles.groups(services, users))
+    return server_variables(cluster_of(box)) | {
+        "ROLES": roles.sql,
+        "TRY": " ".join(place.url(user) for user in users),
+        "LET_CONNECT": f"GRANT CONNECT ON DATABASE {ident(target.database)} TO {groups}",
+    }
 
 
 def lacking(target: Target) -> str:
@@ -138,10 +185,19 @@ def units_decision(found: units.Units, groups: Mapping[str, str]) -> Decision:
     """The script that makes what ``units`` found."""
     if found.problems or not found.changes:
         return Decision(found.changes, found.problems)
-    variables = {
+    return Decision(found.changes, script=Script("units", units_variables(found, groups)))
+
+
+def units_variables(found: units.Units, groups: Mapping[str, str]) -> dict[str, str]:
+    """What ``units.sh`` is given for what ``units`` found."""
+    timers = [unit for unit in found.restart if unit.endswith(".timer")]
+    return {
         "NEW_USERS": " ".join(found.users),
+        "ROLES": "",
+        "TRY": "",
         "STOP": " ".join(found.stop),
-        "RESTART": " ".join(found.restart),
+        "RESTART": " ".join(unit for unit in found.restart if unit not in timers),
+        "TIMERS": " ".join(timers),
         "REMOVE": " ".join(found.remove),
         "REMOVE_ENVS": " ".join(found.remove_envs),
         "WRITE": " ".join(found.write or {}),
@@ -149,7 +205,6 @@ def units_decision(found: units.Units, groups: Mapping[str, str]) -> Decision:
         **{f"FILE_{index}": text for index, text in enumerate((found.write or {}).values())},
         **{f"ENV_{index}": text for index, text in enumerate((found.envs or {}).values())},
     }
-    return Decision(found.changes, script=Script("units", variables))
 
 
 def fallback(target: Target, box: Box) -> Decision:

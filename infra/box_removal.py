@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from infra import box_carry, box_conf, box_doors, box_fallback, sqltext_removal, units
+from infra import box_carry, box_conf, box_doors, box_fallback, box_roles, sqltext_removal, units
 from infra.box_decision import (
     Decision,
     Script,
@@ -46,8 +46,9 @@ def sql(target: Target, box: Box) -> Decision:
         *box_carry.ending_sql(found),
         *sqltext_removal.removal(target.plan, without_jobs),
     )
+    notes = box_roles.staying(target.environment.services, box)
     if not statements:
-        return Decision()
+        return Decision(notes=notes)
     if foreign := sqltext_removal.inside(found):
         return Decision(problems=(_foreign(foreign),))
     variables = server_variables(cluster_of(box)) | {
@@ -61,7 +62,7 @@ def sql(target: Target, box: Box) -> Decision:
         for name, was in ledger.items()
     )
     schema = Change("sql", "jobwarden", "delete", "schema", None, "state=absent")
-    return Decision((*changes, schema), script=Script("apply", variables))
+    return Decision((*changes, schema), script=Script("apply", variables), notes=notes)
 
 
 def configuration(target: Target, box: Box) -> Decision:

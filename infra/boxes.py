@@ -83,6 +83,16 @@ class FileLine:
 
 
 @dataclass(frozen=True, slots=True)
+class BoxRole:
+    """A role that a service asks for. ``groups``: those of ours whose rights it has, as it is."""
+
+    login: bool
+    superuser: bool
+    inherits: bool
+    groups: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class BoxServer:
     """What the running server says of itself, whatever the database."""
 
@@ -94,6 +104,7 @@ class BoxServer:
     files: tuple[FileLine, ...]
     hba: str
     ident: str
+    roles: Mapping[str, BoxRole]
 
     def setting(self, name: str) -> str | None:
         """The value in force; None where the server has no such setting."""
@@ -244,6 +255,10 @@ def _server(text: str) -> BoxServer | None:
         files=tuple(FileLine(**row) for row in doc["files"]),
         hba=doc["hba"],
         ident=doc["ident"],
+        roles={
+            name: BoxRole(**{**row, "groups": frozenset(row["groups"])})
+            for name, row in doc["roles"].items()
+        },
     )
 
 

@@ -22,6 +22,7 @@ Kind = Literal[
     "restart",
     "probe",
     "user",
+    "role",
     "unit",
     "stage",
     "library",

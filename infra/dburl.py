@@ -6,6 +6,7 @@ Rules: PostgreSQL manual, "Connection URIs". No message holds any part of a pass
 from __future__ import annotations
 
 import re
+import string
 from typing import Final
 
 from infra.errors import RuleError
@@ -20,6 +21,7 @@ _SECRETS: Final = frozenset(
 )
 _ALLOWED: Final = "postgresql://user@host:port/database?option=value, without a password"
 _MAX_PORT: Final = 65535
+_UNRESERVED: Final = string.ascii_letters + string.digits + "-._~"
 
 
 def check(text: str) -> str:
@@ -40,6 +42,12 @@ def check(text: str) -> str:
         raise _bad(text, "the database's name has a plain / or @", hint)
     _check_query(text, query)
     return text
+
+
+def by_socket(user: str, database: str, folder: str, port: int) -> str:
+    """Return the URL that leads to ``database`` as ``user`` by the socket in ``folder``."""
+    where = f"host={_escaped(folder, also='/')}&port={port}"
+    return f"postgresql://{_escaped(user)}@/{_escaped(database)}?{where}"
 
 
 def masked(text: str) -> str:
@@ -92,6 +100,12 @@ def _check_query(text: str, query: str) -> None:
         if not name or not equals or "=" in value:
             hint = "write each option as name=value, with & between them"
             raise _bad(text, "an option in the database URL has no name=value", hint)
+
+
+def _escaped(text: str, also: str = "") -> str:
+    """Escape all but what no part of a URL gives a meaning to."""
+    plain = _UNRESERVED + also
+    return "".join(chr(byte) if chr(byte) in plain else f"%{byte:02X}" for byte in text.encode())
 
 
 def _unescaped(text: str) -> str:

@@ -28,6 +28,7 @@ TITLES: Final = {
     "cluster": "Clusters",
     "database": "Databases",
     "user": "Users",
+    "role": "Logins of services",
     "resource": "Cloud resources",
     "setting": "Other keys",
     "stage": "Not known before a deploy",

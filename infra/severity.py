@@ -71,7 +71,7 @@ def _restarts(change: Change) -> str:
     if change.kind in {"parameter", "library"} and change.action in {"create", "update", "delete"}:
         waits = any(word in change.why for word in ("restart", "reboot"))
         return _POSTGRES if waits or change.name == LIBRARIES else ""
-    if change.kind == "unit" and change.action == "update" and "files changed" in change.why:
+    if change.kind == "unit" and change.action == "update" and "not running" not in change.why:
         return change.name
     if change.kind == "resource" and change.action == "update" and "rds/" in change.name:
         changed = set(change.new) if isinstance(change.new, dict) else set()

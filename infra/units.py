@@ -1,8 +1,7 @@
-"""Services as systemd units: rendered, and compared with what a box has.
+"""Services as systemd units: what a box is to have, compared with what it has.
 
-A file of ours begins with a mark; one without it is never touched. Each service runs as a user
-of its own, sees the file system read-only but for its own folder, and gets its variables from a
-file that only root and it can read. `systemd-analyze security` rates such a unit below 3.0.
+A file of ours begins with a mark; one without it is never touched. A service with ``every`` is two
+units: a timer, which is kept up, and what it starts, which may run or not at any moment.
 """
 
 from __future__ import annotations
@@ -11,51 +10,21 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
-from infra.boxes import MARK, Box, EnvFile
+from infra import unit_texts
+from infra.boxes import Box, EnvFile
 from infra.changes import Change
 from infra.checks import Problem
 from infra.config.box_models import Service
-
-FOLDER: Final = "/etc/systemd/system"
-ENV_FOLDER: Final = "/etc/jobwarden"
-HEADER: Final = (
-    f"{MARK}. Change `services` in the environment file instead: a deploy puts this back.\n"
-)
-HARDENING: Final = """\
-AmbientCapabilities=
-CapabilityBoundingSet=
-LockPersonality=yes
-NoNewPrivileges=yes
-PrivateDevices=yes
-PrivateTmp=yes
-ProtectClock=yes
-ProtectControlGroups=yes
-ProtectHome=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectProc=invisible
-ProtectSystem=strict
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallFilter=~@privileged @resources
-UMask=0027
-"""
+from infra.unit_texts import ENV_FOLDER, FOLDER, Place, user_of
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """All that a box's services need: file texts by name, variables by service, users to make.
 
-    ``running`` are the units to be up, each with the file it comes from; ``unknown`` by service the
-    secrets that were not given, so that its variables cannot be told.
+    ``running`` are the units to be up, each with its service; ``unknown`` by service the secrets
+    that were not given, so that its variables cannot be told.
     """
 
     files: Mapping[str, str]
@@ -68,7 +37,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """What is to be done, in this order: write files, reload, stop, restart and start."""
+    """What is to be done, in this order: write files, stop, reload, restart and start.
+
+    A timer in ``restart`` stands for what it starts too, which is to run at once.
+    """
 
     changes: tuple[Change, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -81,31 +53,27 @@ class Units:
     restart: tuple[str, ...] = ()
 
 
-def user_of(name: str, service: Service) -> str:
-    """The user a service runs as."""
-    return service.user or f"jobwarden-{name}"[:32]
-
-
-def plan(services: Mapping[str, Service], after: str, secrets: Mapping[str, str]) -> Wanted:
-    """Render all services; ``after`` is the unit of the Postgres they wait for."""
-    files, envs, groups, users, running, unknown = {}, {}, {}, [], {}, {}
+def plan(services: Mapping[str, Service], place: Place, secrets: Mapping[str, str]) -> Wanted:
+    """Render all services; ``place`` is the Postgres they wait for."""
+    files: dict[str, str] = {}
+    running: dict[str, str] = {}
+    envs, groups, users, unknown = {}, {}, [], {}
     for name, service in services.items():
-        file = f"{name}@.service" if service.instances else f"{name}.service"
-        files[file] = render(name, service, after)
+        files |= dict(unit_texts.files(name, service, place))
         if missing := tuple(key for key in service.secrets if key not in secrets):
             unknown[name] = missing
         else:
-            given = {key: secrets[key] for key in service.secrets}
-            envs[name] = render_env({**service.environment, **given})
+            envs[name] = unit_texts.render_env(unit_texts.variables(name, service, place, secrets))
         groups[name] = user_of(name, service)
         if service.user is None:
             users.append(user_of(name, service))
-        for unit in _instances(name, service):
-            running[unit] = file
+        running |= dict.fromkeys(_kept_up(name, service), name)
     return Wanted(files, envs, groups, tuple(users), running, unknown)
 
 
-def _instances(name: str, service: Service) -> list[str]:
+def _kept_up(name: str, service: Service) -> list[str]:
+    if service.every:
+        return [f"{name}.timer"]
     if service.instances is None:
         return [f"{name}.service"]
     return [f"{name}@{number}.service" for number in range(1, service.instances + 1)]
@@ -113,62 +81,9 @@ def _instances(name: str, service: Service) -> list[str]:
 
 def patterns(services: Mapping[str, Service]) -> tuple[str, ...]:
     """What to ask systemd for: each wanted unit, and whatever instances there are."""
-    names = [unit for name, service in services.items() for unit in _instances(name, service)]
-    return (*names, *(f"{name}@*.service" for name in services))
-
-
-def render(name: str, service: Service, after: str) -> str:
-    """One unit file. A template's instance finds its number in the variable INSTANCE."""
-    user = user_of(name, service)
-    number = " %i" if service.instances else ""
-    description = _escaped(service.description or f"{name}{number}")
-    lines = [
-        "[Unit]",
-        f"Description={description}",
-        f"After=network.target {after}",
-        f"Wants={after}",
-        "StartLimitIntervalSec=60",
-        "StartLimitBurst=5",
-        "",
-        "[Service]",
-        f"ExecStart={_escaped(service.command)}",
-        f"User={user}",
-        f"Group={user}",
-        f"EnvironmentFile={ENV_FOLDER}/{name}.env",
-        *(["Environment=INSTANCE=%i"] if service.instances else []),
-        *([f"WorkingDirectory={service.working_directory}"] if service.working_directory else []),
-        f"StateDirectory=jobwarden/{name}",
-        *(f"ReadWritePaths={path}" for path in service.writable),
-        "Restart=always",
-        "RestartSec=1",
-        "KillMode=mixed",
-        "KillSignal=SIGTERM",
-        f"TimeoutStopSec={int(service.drain.total_seconds())}",
-        "OOMPolicy=stop",
-        *([f"MemoryMax={service.memory_max}"] if service.memory_max else []),
-        # For a user of its own only: it takes away shared memory, also that of a Postgres.
-        *(["RemoveIPC=yes"] if service.user is None else []),
-        HARDENING.rstrip(),
-        "",
-        "[Install]",
-        "WantedBy=multi-user.target",
-    ]
-    return HEADER + "\n".join(lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    """A percent sign begins one of systemd's own words; variables are the program's business."""
-    return re.sub(r"%(?!i\b)", "%%", text)
-
-
-def render_env(values: Mapping[str, str]) -> str:
-    """Variables as ``EnvironmentFile=`` reads them: quoted, so that no character is special."""
-    lines = (f"{name}={_quoted(value)}\n" for name, value in values.items())
-    return HEADER + "".join(lines)
-
-
-def _quoted(value: str) -> str:
-    return '"' + re.sub(r'([\\"`$])', r"\\\1", value) + '"'
+    names = [unit for name, service in services.items() for unit in _kept_up(name, service)]
+    started = [f"{name}.service" for name, service in services.items() if service.every]
+    return (*names, *started, *(f"{name}@*.service" for name in services))
 
 
 def diff(wanted: Wanted, box: Box) -> Units:
@@ -182,11 +97,10 @@ def diff(wanted: Wanted, box: Box) -> Units:
     }
     ours = {name for name in box.files if not name.startswith("jobwarden-fallback-")}
     remove = tuple(sorted(ours - set(wanted.files)))
-    stop = tuple(unit for unit in _loaded(box, ours) if unit not in wanted.running)
+    stop = tuple(_stop(wanted, box, ours, remove))
+    touched = {*map(_service_of, write), *envs}
     restart = tuple(
-        unit
-        for unit, file in wanted.running.items()
-        if file in write or file.split("@")[0].removesuffix(".service") in envs or _down(unit, box)
+        unit for unit, name in wanted.running.items() if name in touched or _down(unit, box)
     )
     users = tuple(user for user in wanted.users if user not in box.users)
     stale = _stale(wanted, box)
@@ -195,7 +109,8 @@ def diff(wanted: Wanted, box: Box) -> Units:
             *(Change("user", user, "create", None, {"system": True}) for user in users),
             *_file_changes(box, write, envs, remove),
             *_env_changes(wanted, box, stale),
-            *_state_changes(box, stop, restart),
+            *_stop_changes(wanted, box, stop),
+            *_start_changes(wanted, box, restart, touched),
         ),
         users=users,
         write=write,
@@ -240,15 +155,26 @@ def _env_changes(wanted: Wanted, box: Box, stale: tuple[str, ...]) -> Iterator[C
         yield Change("file", f"{ENV_FOLDER}/{name}.env", "delete", box.envs[name].sha256, None)
 
 
-def _state_changes(box: Box, stop: tuple[str, ...], restart: tuple[str, ...]) -> Iterator[Change]:
+def _stop_changes(wanted: Wanted, box: Box, stop: tuple[str, ...]) -> Iterator[Change]:
     for unit in stop:
-        why = "the environment no longer names it"
+        gone = "the environment no longer names it"
+        why = "a timer starts it from now on" if unit in wanted.files else gone
         yield Change("unit", unit, "delete", _state(box, unit), None, why)
+
+
+def _start_changes(
+    wanted: Wanted, box: Box, restart: tuple[str, ...], touched: set[str]
+) -> Iterator[Change]:
     for unit in restart:
-        old = _state(box, unit)
-        found = box.units.get(unit)
-        there = found is not None and found.running
-        why = "" if old is None else "its files changed" if there else "it was not running"
+        old, found = _state(box, unit), box.units.get(unit)
+        if found is None or old is None:
+            why = ""
+        elif not found.running:
+            why = "it was not running"
+        elif wanted.running[unit] in touched:
+            why = "its files changed"
+        else:
+            why = "it is not set to come up after a boot"
         yield Change("unit", unit, "update" if old else "create", old, "active", why)
 
 
@@ -271,8 +197,8 @@ def _hash(text: str) -> str:
 
 
 def _foreign(wanted: Wanted, box: Box) -> Iterator[Problem]:
-    for unit, file in wanted.running.items():
-        found = box.units.get(unit)
+    for unit in dict.fromkeys([*wanted.running, *wanted.files]):
+        found, file = box.units.get(unit), _file_of(unit)
         if found and found.path and found.load != "not-found" and file not in box.files:
             yield _not_ours(f"unit {unit}", found.path)
     for name in wanted.groups:
@@ -288,12 +214,26 @@ def _not_ours(subject: str, path: str) -> Problem:
     )
 
 
-def _loaded(box: Box, files: set[str]) -> list[str]:
-    """Units that come from files of ours and are up, or set to come up."""
-    found = []
+def _stop(wanted: Wanted, box: Box, ours: set[str], remove: tuple[str, ...]) -> Iterator[str]:
+    """Units of ours that are up, or set to come up, and are not to be.
+
+    What a timer starts is wanted, and not kept up: it may be at work, and must not come up by
+    itself. It goes with its timer, also where it did not run when the box was looked at.
+    """
     for unit, state in box.units.items():
-        file = re.sub(r"@[^.]*\.", "@.", unit)
+        if unit in wanted.running or "@." in unit or _file_of(unit) not in ours:
+            continue
+        by_itself = state.active == "active" or state.enabled == "enabled"
         up = state.active not in {"inactive", ""} or state.enabled == "enabled"
-        if file in files and "@." not in unit and up:
-            found.append(unit)
-    return found
+        timer_goes = f"{_service_of(unit)}.timer" in remove
+        if by_itself if unit in wanted.files else up or timer_goes:
+            yield unit
+
+
+def _file_of(unit: str) -> str:
+    return re.sub(r"@[^.]*\.", "@.", unit)
+
+
+def _service_of(unit: str) -> str:
+    """The name that a unit or its file has from its service."""
+    return re.sub(r"(@[^.]*)?\.(service|timer)$", "", unit)

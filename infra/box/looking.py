@@ -12,6 +12,7 @@ from infra.box_decision import Target
 from infra.box_fallback import PREFIX, slug
 from infra.box_install import choice
 from infra.boxes import Box
+from infra.unit_texts import user_of
 
 _SEEN: dict[str, tuple[Any, Box | None]] = {}
 
@@ -58,7 +59,7 @@ def questions(target: Target) -> dict[str, str]:
     asked = choice(target.environment, target.entry)
     services = target.environment.services
     timers = [f"{PREFIX}{slug(target.plan, name)}.timer" for name in target.plan.schedules]
-    names = [units.user_of(name, service) for name, service in services.items()]
+    names = [user_of(name, service) for name, service in services.items()]
     return {
         "WANT_VERSION": asked.version,
         "WANT_NAME": asked.name,

@@ -14,6 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from infra.config import faults as found
 from infra.config.aws_faults import of_aws
+from infra.config.box_faults import of_services
 from infra.config.fields import written
 from infra.config.models import (
     ActionLimit,
@@ -63,7 +64,8 @@ def parse(mapping: object, source: str = "environment") -> Environment:
     except ValidationError as error:
         faults.extend(found.of_pydantic(error))
     known = {fault.path for fault in faults}
-    faults += [fault for fault in found.between_keys(mapping) if fault.path not in known]
+    between = (*found.between_keys(mapping), *of_services(mapping))
+    faults += [fault for fault in between if fault.path not in known]
     if environment is not None:
         faults += of_aws(environment)
     if environment is None or faults:

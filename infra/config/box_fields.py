@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
@@ -141,6 +141,7 @@ def _environment_value(value: object) -> object:
     return str(value) if type(value) in {int, float} else value
 
 
+DatabaseRole = Literal["jobwarden_worker", "jobwarden_alerts", "jobwarden_readonly"]
 Port = Annotated[
     int,
     AfterValidator(_port),

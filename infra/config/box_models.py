@@ -36,8 +36,16 @@ class Service(Block):
     instances: kinds.Instances | None = Field(
         None, description="How many of it run, as NAME@1, NAME@2 and so on."
     )
+    every: fields.Timeout | None = Field(
+        None, description="It runs, ends, and runs again this often, by a timer: 30s, 5m, 1d."
+    )
     user: kinds.User | None = Field(
         None, description="User it runs as; without one, a system user of its own is made."
+    )
+    database_role: kinds.DatabaseRole | None = Field(
+        None,
+        description="Its user gets a login of the same name in Postgres, without a password, as a"
+        " member of this role; DATABASE_URL leads there.",
     )
     working_directory: kinds.AbsolutePath | None = Field(None, description="Folder it starts in.")
     environment: dict[kinds.VariableName, kinds.VariableValue] = Field(

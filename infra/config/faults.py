@@ -36,11 +36,11 @@ def of_pydantic(error: ValidationError) -> tuple[Fault, ...]:
 
 def between_keys(block: object) -> Iterator[Fault]:
     """Yield what is wrong between keys. ``block`` is raw: what is malformed is passed over."""
-    jobs = _mapping(_mapping(block).get("jobs"))
+    jobs = as_mapping(as_mapping(block).get("jobs"))
     yield from _same("jobs.columns", "column", _filled(models.Columns, jobs.get("columns")))
     yield from _taken(_filled(models.Columns, jobs.get("columns")))
     yield from _same("jobs.states", "state", _filled(models.States, jobs.get("states")))
-    yield from _repeated_names(_mapping(block).get("schedules"))
+    yield from _repeated_names(as_mapping(block).get("schedules"))
 
 
 def _taken(columns: dict[str, str]) -> Iterator[Fault]:
@@ -125,7 +125,7 @@ def _filled(model: type[Block], given: object) -> dict[str, str]:
     """Defaults and what was given over them; a malformed value has a fault of its own."""
     values: dict[str, str] = {}
     for key, name in models.keys(model).items():
-        value = _mapping(given).get(key, model.model_fields[name].default)
+        value = as_mapping(given).get(key, model.model_fields[name].default)
         if model is models.Columns:
             value = _column(value)
         if isinstance(value, str):
@@ -143,7 +143,7 @@ def _column(value: object) -> str | None:
 def _repeated_names(entries: object) -> Iterator[Fault]:
     first: dict[str, int] = {}
     for index, entry in enumerate(entries if isinstance(entries, list | tuple) else ()):
-        name = _mapping(entry).get("name")
+        name = as_mapping(entry).get("name")
         if not isinstance(name, str):
             continue
         if name in first:
@@ -157,7 +157,8 @@ def _repeated_names(entries: object) -> Iterator[Fault]:
         first.setdefault(name, index)
 
 
-def _mapping(value: object) -> Mapping[str, object]:
+def as_mapping(value: object) -> Mapping[str, object]:
+    """A mapping as it is; nothing of what is malformed, which has a fault of its own."""
     return value if isinstance(value, Mapping) else {}
 
 

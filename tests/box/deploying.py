@@ -50,8 +50,10 @@ class Run:
 class Deployer:
     """Deploys to one box; ``keys`` are what its stack file says, besides what is given to a run."""
 
-    def __init__(self, box: Box, folder: Path, keys: Mapping[str, Any]) -> None:
-        self.box, self.folder, self.keys = box, folder, dict(keys)
+    def __init__(
+        self, box: Box, folder: Path, keys: Mapping[str, Any], program: Path = ROOT / "deploy.py"
+    ) -> None:
+        self.box, self.folder, self.keys, self.program = box, folder, dict(keys), program
         self.major = RELEASES[box.record.release]
 
     def run(
@@ -87,7 +89,7 @@ class Deployer:
             YAML().dump({"config": {f"jobwarden:{k}": v for k, v in values.items()}}, out)
         confirm = [] if "--dry" in options else ["-y"]
         command = [
-            PYINFRA, hosts, str(ROOT / "deploy.py"), "--json", *confirm,
+            PYINFRA, hosts, str(self.program), "--json", *confirm,
             "--data", "ssh_strict_host_key_checking=yes",
             "--data", f"changes={changes}", *options,
         ]  # fmt: skip

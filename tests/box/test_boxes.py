@@ -13,7 +13,7 @@ import pytest
 
 from tools.boxes import RELEASES, Box, BoxError, clean
 from tools.boxes.cgroups import folders, members
-from tools.boxes.machine import Source, render_sources, sources
+from tools.boxes.machine import Source, lend_pip, render_sources, sources
 from tools.boxes.network import namespace, uplink
 from tools.boxes.registry import load
 
@@ -250,3 +250,31 @@ def test_archives_are_read_from_one_line_lists(tmp_path: Path) -> None:
 def test_a_machine_without_a_debian_archive_is_told_how_to_name_one(tmp_path: Path) -> None:
     with pytest.raises(BoxError, match="Try: set JOBWARDEN_BOX_MIRROR"):
         sources(etc(tmp_path))
+
+
+def test_pip_in_a_box_fetches_as_the_machines_does_and_looks_for_no_folder_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "root"
+    (root / "etc").mkdir(parents=True)
+    (root / "etc/there.crt").touch()
+    (tmp_path / "pip.conf").write_text(
+        "[global]\nfind-links = /opt/x\nindex-url = https://i.test/\n"
+    )
+    for name, value in {
+        "PIP_RETRIES": "7",
+        "PIP_FIND_LINKS": "/opt/x",
+        "PIP_CERT": "/etc/there.crt",
+        "CURL_CA_BUNDLE": "/etc/elsewhere.crt",
+        "https_proxy": "http://p.test:1",
+        "PIPER": "no",
+    }.items():
+        monkeypatch.setenv(name, value)
+    lend_pip(root, [str(tmp_path / "pip.conf")])
+    lent = (root / "etc/environment").read_text().splitlines()
+
+    assert (root / "etc/pip.conf").read_text() == "[global]\nindex-url = https://i.test/\n"
+    assert {'PIP_RETRIES="7"', 'PIP_CERT="/etc/there.crt"', 'https_proxy="http://p.test:1"'} <= set(
+        lent
+    )
+    assert not [x for x in lent if x.startswith(("PIP_FIND_LINKS", "CURL_CA_BUNDLE", "PIPER"))]

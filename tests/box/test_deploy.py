@@ -17,6 +17,14 @@ from tools.boxes import Box
 
 OLD, NEW = "bookworm", "trixie"
 WORKER = "/bin/sh -c 'trap \"echo drained; exit 0\" TERM; echo $QUEUE; while :; do sleep 0.2; done'"
+_MOVE = """ -c "UPDATE jobs SET status = '{}' WHERE worker = session_user AND status = '{}'\""""
+TICK = (
+    "/usr/bin/psql $DATABASE_URL -XAtq"
+    """ -c "INSERT INTO jobs (action, worker) VALUES ('tick', session_user)\""""
+    f"{_MOVE.format('running', 'queued')}{_MOVE.format('done', 'running')}"
+)
+BEAT = "/bin/sh -c 'sleep 1; test ! -e /var/lib/jobwarden/beat/broken || { echo ow; exit 3; }'"
+TICKED = "SELECT string_agg(status, ' ') FROM jobs WHERE worker = 'jobwarden-tick'"
 KEYS: dict[str, Any] = {
     "postgres": {"database": "app", "settings": {"work_mem": "8MB"}},
     "watchdog": {"schedule": "* * * * *", "timeout": "2s"},
@@ -34,8 +42,13 @@ KEYS: dict[str, Any] = {
             "memoryMax": "64M",
             "environment": {"GREETING": 'say "hi" to $HOME \\ 100%', "PORT": 8080},
             "secrets": ["API_TOKEN"],
+            "databaseRole": "jobwarden_readonly",
         },
         "worker": {"command": WORKER, "instances": 2, "drain": "5s"},
+        # A job from the queue to its end, as the role that the variables lead to; once a deploy.
+        "tick": {"command": TICK, "every": "1d", "databaseRole": "jobwarden_worker"},
+        # At work or at rest, a deploy never knows: it must not see a change in either.
+        "beat": {"command": BEAT, "every": "2s"},
     },
 }
 SECRET = {"API_TOKEN": "open sesame"}
@@ -148,6 +161,11 @@ def test_one_deploy_makes_a_bare_box_a_watched_queue(site: Site) -> None:
     assert site.show("cron.use_background_workers") == ("off" if site.old else "on")
     assert site.sql("SELECT username FROM cron.job GROUP BY 1") == "jobwarden_runner"
     assert site.sql("SELECT count(*) FROM cron.job WHERE jobname LIKE '%probe%'") == "0"
+    assert {name: change["action"] for name, change in run.of("role").items()} == {
+        "jobwarden-api": "create",
+        "jobwarden-tick": "create",
+    }
+    assert site.sql(TICKED) == "done"  # the first run is the deploy's, and is one
 
 
 def test_the_second_run_changes_nothing_at_all(sites: Mapping[str, Site]) -> None:
@@ -282,7 +300,7 @@ def test_alter_system_that_wins_is_named_with_the_exact_way_out(site: Site) -> N
 
 
 def test_services_are_hardened_limited_and_given_their_variables(site: Site) -> None:
-    for unit in ("api.service", "worker@1.service"):
+    for unit in ("api.service", "worker@1.service", "beat.service"):
         said = site.box.ssh(f"systemd-analyze security --no-pager {unit} | tail -n 1").stdout
         assert float(said.partition(": ")[2].split()[0]) <= 3.0, said
     shown = site.box.ssh("systemctl show api -p MemoryMax -p OOMPolicy -p User -p After").stdout
@@ -294,6 +312,12 @@ def test_services_are_hardened_limited_and_given_their_variables(site: Site) -> 
     environment = site.box.ssh(f"cat /proc/{pid}/environ").stdout.split("\0")
     assert 'GREETING=say "hi" to $HOME \\ 100%' in environment
     assert "API_TOKEN=open sesame" in environment
+    url = "postgresql://jobwarden-api@/app?host=/var/run/postgresql&port=5432"
+    assert f"DATABASE_URL={url}" in environment
+    asked = f"cd / && runuser -u jobwarden-api -- psql '{url}' -XAtqc"
+    assert site.box.ssh(f"{asked} 'SELECT count(*) > 0 FROM jobwarden.run'").stdout == "t\n"
+    refused = site.box.ssh(f"{asked} 'SELECT count(*) FROM jobs'")
+    assert "permission denied for table jobs" in refused.stderr
     mode = site.box.ssh("stat -c '%a %U %G' /etc/jobwarden/api.env").stdout.strip()
     assert mode == "640 root jobwarden-api"
     assert "sesame" not in str(site.first.changes) + site.first.log
@@ -307,18 +331,99 @@ def test_a_stopped_worker_may_drain(site: Site) -> None:
     assert set(healed.of("unit")) == {"worker@2.service"}
 
 
-def test_a_crash_looping_service_is_an_error_with_its_last_words(site: Site) -> None:
-    services = {**KEYS["services"], "bad": {"command": "/bin/sh -c 'echo no luck today; exit 3'"}}
-    run = site.allowed(services=services)
+def test_a_service_that_fails_is_an_error_with_its_last_words(site: Site) -> None:
+    bad = {"command": "/bin/sh -c 'echo no luck today; exit 3'"}
+    worse = {"command": "/bin/sh -c 'echo nor tomorrow; exit 4'", "every": "1h"}
+    run = site.allowed(services={**KEYS["services"], "bad": bad, "worse": worse})
 
     assert run.code == 1
     assert "bad.service does not stay up" in run.log
     assert "no luck today" in run.log
+    # What a timer starts is tried again too: the deploy before must not have hidden that it fails.
+    again = site.allowed(services={**KEYS["services"], "worse": worse})
+    assert (again.code, again.of("unit")["worse.timer"]["action"]) == (1, "update")
+    assert "worse.service does not succeed" in again.log
+    assert "nor tomorrow" in again.log
     gone = site.allowed()
     assert gone.code == 0, gone.log
-    assert site.box.ssh("ls /etc/systemd/system/bad.service").returncode != 0
+    assert site.box.ssh("ls /etc/systemd/system/ | grep -E 'bad|worse'").stdout == ""
+    assert site.box.ssh("systemctl list-units --all 'bad*' 'worse*' --no-legend").stdout == ""
     assert site.box.ssh("systemctl is-active worker@1").stdout == "active\n"
     assert site.box.ssh("systemctl --failed --no-legend").stdout == ""
+
+
+def test_a_timer_fires_and_a_later_failure_is_systemd_s_to_show(site: Site) -> None:
+    runs = "journalctl -u beat -o cat | grep -c Finished"
+    before = int(site.box.ssh(runs).stdout)
+    wait_until(lambda: int(site.box.ssh(runs).stdout) >= before + 2, 15)
+    broken = "/var/lib/jobwarden/beat/broken"
+    site.box.ssh(f"touch {broken}", check=True)
+    failed = "systemctl --failed --no-legend"
+    wait_until(lambda: "beat.service" in site.box.ssh(failed).stdout, 15)
+    run = site.allowed()
+    site.box.ssh(f"rm {broken}", check=True)
+
+    assert (run.code, run.changes) == (0, ()), run.log
+    wait_until(lambda: site.box.ssh(failed).stdout == "", 15)
+
+
+def test_a_service_may_become_a_timer_s_and_stay_up_again(site: Site) -> None:
+    services = KEYS["services"]
+    beat = {"command": "/usr/bin/sleep infinity"}
+    once = {"command": "/usr/bin/true", "every": "1d", "databaseRole": "jobwarden_readonly"}
+    there = (
+        "cd /etc/systemd/system; ls beat.* api.* multi-user.target.wants timers.target.wants"
+        " | grep -E 'beat|api'; systemctl is-active beat api"
+    )
+    before = site.box.ssh(there).stdout.replace("activating", "inactive")
+    run = site.allowed(services={**services, "beat": beat, "api": once})
+
+    assert run.code == 0, run.log
+    assert site.box.ssh(there).stdout.split() == [
+        *("api.service", "api.timer", "beat.service"),
+        *("beat.service", "api.timer", "active", "inactive"),
+    ]
+    assert site.allowed(services={**services, "beat": beat, "api": once}).changes == ()
+    back = site.allowed()
+    assert back.code == 0, back.log
+    assert site.box.ssh(there).stdout.replace("activating", "inactive") == before
+    assert site.box.ssh("systemctl --failed --no-legend").stdout == ""
+
+
+def test_a_login_is_refused_proven_mended_and_never_dropped(site: Site) -> None:
+    late = {"command": "/usr/bin/sleep infinity", "databaseRole": "jobwarden_worker"}
+    services = {**KEYS["services"], "late": late}
+    rights = "SELECT pg_has_role('jobwarden-late', 'jobwarden_worker', 'USAGE')"
+    site.sql('CREATE ROLE "jobwarden-late" NOLOGIN')
+    run = site.allowed(services=services)
+    assert (run.code, run.changes) == (1, ()), run.log
+    assert 'ALTER ROLE "jobwarden-late" LOGIN' in run.log
+
+    site.sql('ALTER ROLE "jobwarden-late" LOGIN')
+    hba = f"/etc/postgresql/{site.major}/main/pg_hba.conf"
+    as_peer, as_md5 = "^local *all *all *peer", "local all all scram-sha-256"
+    site.box.ssh(f"cp -p {hba} /var/tmp/hba; sed -i 's/{as_peer}/{as_md5}/' {hba}", check=True)
+    site.sql("SELECT pg_reload_conf()")
+    for _ in range(2):  # a login that is made and does not work is no success the second time
+        shut = site.allowed(services=services)
+        assert shut.code == 1
+        assert "user jobwarden-late does not get into Postgres as role jobwarden-late" in shut.log
+        assert "no password supplied" in shut.log
+        assert 'Try: keep a line "local all all peer" in pg_hba.conf' in shut.log
+        assert site.box.ssh("ls /etc/systemd/system/late.service").returncode != 0
+    site.box.ssh(f"cp -p /var/tmp/hba {hba}", check=True)
+    site.sql("SELECT pg_reload_conf()")
+    opened = site.allowed(services=services)
+    assert opened.code == 0, opened.log
+    assert site.box.ssh("systemctl is-active late").stdout == "active\n"
+
+    site.sql('REVOKE jobwarden_worker FROM "jobwarden-late"')
+    mended = site.allowed(services=services)
+    assert (mended.code, [each["kind"] for each in mended.changes]) == (0, ["role"]), mended.log
+    assert site.sql(rights) == "t"
+    assert site.allowed(services=services).changes == ()
+    assert site.allowed().code == 0
+    assert site.sql(rights) == "t"
 
 
 def test_a_unit_that_is_not_ours_is_never_overwritten(site: Site) -> None:
@@ -393,6 +498,8 @@ def test_a_moved_port_is_repaired_and_proven_anew(site: Site) -> None:
 
     assert run.code == 0, run.log
     assert run.of("probe")
+    pid = site.box.ssh("systemctl show -p MainPID --value api").stdout.strip()
+    assert "port=5444" in site.box.ssh(f"cat /proc/{pid}/environ").stdout
     if site.old:
         assert run.of("schedule")["jobsStuckWatchdog"]["new"]["nodeport"] == 5444
         rows = site.sql("SELECT DISTINCT nodeport FROM cron.job", port=5444)
@@ -412,6 +519,10 @@ def test_removal_takes_ours_and_leaves_theirs(site: Site) -> None:
     assert site.sql("SELECT count(*) FROM jobs") == rows
     assert site.sql("SELECT jobname FROM cron.job") == "theirs"
     assert "our file stays" in run.log
+    assert 'DROP ROLE "jobwarden-api"' in run.log
+    assert site.sql("SELECT count(*) FROM pg_roles WHERE rolname ~ '^jobwarden-'") == "3"
+    units = "ls /etc/systemd/system | grep -E 'api|beat|tick|worker'; systemctl list-units --all"
+    assert site.box.ssh(f"{units} 'api*' 'beat*' 'tick*' 'worker*' --no-legend").stdout == ""
     site.sql("SELECT cron.unschedule('theirs')")
     rest = site.run(*absent)
     assert rest.code == 0, rest.log

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -108,6 +109,22 @@ class Service(ExitStack):
         process = self.members.pop(name)
         process.kill()
         process.wait()
+
+    def freeze(self, name: str) -> None:
+        """Stop a process in the middle of what it does."""
+        self.members[name].send_signal(signal.SIGSTOP)
+
+    def wake(self, name: str) -> None:
+        """Let it go on, as if nothing had happened."""
+        self.members[name].send_signal(signal.SIGCONT)
+
+    def stop_all(self) -> None:
+        """End all processes with SIGTERM, at the same time, as a machine does that goes down."""
+        for process in self.members.values():
+            process.terminate()
+        for process in self.members.values():
+            process.wait(20)
+        self.members.clear()
 
     def queue(self, action: str, payload: str) -> str:
         """Queue a job without the API; return its id."""

@@ -3,198 +3,120 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
 from infra.db.looking import look
 from infra.db.reporting import report
-from infra.db.status import status
 from infra.errors import InfraError
 from infra.local.cluster import Cluster
 from infra.local.servers import find_server
-from infra.report.page import render
-from tests.story.client import Client
-from tests.story.mishaps import Mishaps
-from tests.story.service import Service, wait_for
-from tests.story.webhook import Webhook, webhook
+from tests.story.onbox import OnBox
+from tests.story.place import WORKERS, Local, Place
+from tests.story.service import wait_for
+from tests.story.story import CRON, JOBS, Story
+from tools import boxes
+from tools.boxes import Box
 
-JOBS, CLIENTS = 200, 8
-WORKERS = ("worker-1", "worker-2", "worker-3")
-ALERTS = {
-    "routes": {
-        "page": {"kind": "webhook", "urlFrom": "PAGE_URL"},
-        "notify": {"kind": "webhook", "urlFrom": "NOTIFY_URL"},
-    }
-}
-# Limits are short through the policy; nothing else is special to the test.
-ENVIRONMENT = {"watchdog": {"schedule": "* * * * *", "timeout": "8s"}, "alerts": ALERTS}
-RESCUES = """
-SELECT j.id::text, j.error ->> 'code', j.completed_at, a.route, a.state, a.ended_at
-FROM jobs AS j LEFT JOIN jobwarden.event AS e ON e.job_id = j.id::text
-LEFT JOIN jobwarden.alert AS a ON a.id = e.alert
-WHERE j.status = 'failed' AND j.error ->> 'code' = 'watchdog_timeout'
-"""
-CRON = "SELECT jobid, jobname, schedule, command, username, active FROM cron.job ORDER BY jobid"
+Missing = Callable[[str], NoReturn]
 
 
-class Story:
-    """Plays it once; the tests look at what is left."""
-
-    def __init__(self, stack: ExitStack, cluster: Cluster, folder: Path) -> None:
-        self.cluster = cluster
-        self.page: Webhook = stack.enter_context(webhook())
-        self.notify: Webhook = stack.enter_context(webhook())
-        self.service = stack.enter_context(Service(cluster.url("app"), folder, ENVIRONMENT))
-        self.schedules = self.service.rows(CRON)
-        self.mishaps = Mishaps(self.service)
-        self.began = time.monotonic()
-        self._start_units(folder)
-        self.clients = [self._client(stack, number) for number in range(CLIENTS)]
-
-    def play(self) -> None:
-        """Everything that can die does, then all wait for the watchdog."""
-        for client in self.clients:
-            client.start()
-        wait_for(lambda: self.service.rows("SELECT 1 FROM jobs OFFSET 30"), 30)
-        for number in range(3):
-            self._lose(WORKERS[number])
-        self.mishaps.hang("worker-1")
-        self._lose("worker-2")
-        self.cluster.kill()
-        time.sleep(2.5)  # long enough for every client to see it
-        self.cluster.start()
-        self._lose("worker-3")
-        self.service.kill("alerts")
-        self._lose("worker-2")
-        self._start_alerts()
-        hung = next(each.job for each in self.mishaps.log if each.what == "hangs")
-        wait_for(lambda: self.service.status(hung) == "failed", 150)
-        self.mishaps.wake("worker-1")
-        for client in self.clients:
-            client.join(150)
-        wait_for(lambda: not self._undelivered(), 90)
-        self.seconds = time.monotonic() - self.began
-
-    def rescues(self) -> dict[str, tuple[Any, ...]]:
-        """Code, end, route, state and delivery of each rescued job, by its id."""
-        return {row[0]: row[1:] for row in self.service.rows(RESCUES)}
-
-    def table(self) -> str:
-        """Kills, rescues, times and alerts."""
-        rescues = self.rescues()
-        lines = ["", "what     worker    action          rescued after  code              alert"]
-        for each in self.mishaps.log:
-            code, ended, route, state, told = rescues[each.job]
-            after, later = (ended - each.at).total_seconds(), (told - ended).total_seconds()
-            lines.append(
-                f"{each.what:8} {each.worker:9} {each.action:15} {after:10.1f} s   {code:17}"
-                f" {route}, {state} {later:.1f} s later"
-            )
-        answers = {
-            code: sum(each.answers.get(code, 0) for each in self.clients) for code in ANSWERS
-        }
-        told = ", ".join(f"{count} x {code}" for code, count in answers.items())
-        counts = dict(self.service.rows("SELECT status, count(*) FROM jobs GROUP BY status"))
-        lines.append(f"jobs: {counts}; answers of the API: {told}")
-        lines.append(f"pages sent: {len(self.page.got)}; played in {self.seconds:.0f} s")
-        return "\n".join(lines)
-
-    def _lose(self, worker: str) -> None:
-        """Kill a worker, and start it again as systemd would."""
-        self.mishaps.kill(worker)
-        self._start_worker(worker)
-
-    def _start_units(self, folder: Path) -> None:
-        (folder / "Pulumi.story.yaml").write_text(
-            json.dumps({"config": {f"jobwarden:{key}": each for key, each in ENVIRONMENT.items()}})
-        )
-        self.service.rows(
-            "DO $$ BEGIN IF to_regrole('story_alerts') IS NULL THEN"
-            " CREATE ROLE story_alerts LOGIN IN ROLE jobwarden_alerts; END IF; END $$"
-        )
-        self.service.start_api(JOBWARDEN_STACK="no-such-stack").close()
-        self._start_alerts()
-        for name in WORKERS:
-            self._start_worker(name)
-
-    def _start_alerts(self) -> None:
-        url = self.service.url.replace("postgres@", "story_alerts@")
-        argv = [sys.executable, "-m", "infra", "alerts", "run", "-s", "Pulumi.story.yaml"]
-        hooks = {"PAGE_URL": self.page.url, "NOTIFY_URL": self.notify.url}
-        self.service.start("alerts", [*argv, "--database-url", url], **hooks)
-
-    def _start_worker(self, name: str) -> None:
-        go = self.service.folder / "worker-go"
-        if name == "worker-3" and go.exists():
-            self.service.start(name, [str(go), name])
-        else:
-            self.service.start_worker(name)
-
-    def _client(self, stack: ExitStack, number: int) -> Client:
-        http = stack.enter_context(self.service.client())
-        return Client(http, [_job(n) for n in range(number, JOBS, CLIENTS)])
-
-    def _undelivered(self) -> list[tuple[Any, ...]]:
-        return self.service.rows(
-            "SELECT 1 FROM jobwarden.event AS e LEFT JOIN jobwarden.alert AS a ON a.id = e.alert"
-            " WHERE coalesce(a.state, 'waiting') = 'waiting'"
-        )
-
-
-ANSWERS = (200, 202, 503)
-
-
-def _job(number: int) -> dict[str, Any]:
-    action = ("resume_rewrite", "pdf_build", "ai_chat")[number % 3]
-    good = {"title": "Hello", "text": "World", "message": "hello", "seconds": 0.2}
-    return {"action": action, "payload": {} if number % 10 == 9 else good}
-
-
-@pytest.fixture(scope="module")
-def cron_cluster(missing: Callable[[str], NoReturn]) -> Iterator[Cluster]:
+def local(stack: ExitStack, folder: Path, request: pytest.FixtureRequest) -> Callable[[], Place]:
+    """The way to the story on a private cluster; what is missing for it ends the test."""
+    missing: Missing = request.getfixturevalue("missing")
     try:
         server = find_server(pg_cron=True)
     except InfraError as error:
         missing(str(error))
+    go: Path | None = request.getfixturevalue("program") if shutil.which("go") else None
     settings = {"synchronous_commit": "on"}
-    with Cluster.create(server, durable=False, settings=settings) as cluster:
-        yield cluster
+
+    def opened() -> Place:
+        cluster = Cluster.create(server, durable=False, settings=settings)
+        return Local(stack, stack.enter_context(cluster), folder, go)
+
+    return opened
+
+
+def box(stack: ExitStack, folder: Path, request: pytest.FixtureRequest) -> Callable[[], Place]:
+    """The way to the story on a bare box."""
+    missing: Missing = request.getfixturevalue("missing")
+    if reasons := boxes.missing():
+        missing(f"boxes cannot be booted here: {'; '.join(reasons)}")
+    release = os.environ.get("JOBWARDEN_STORY_RELEASE") or "trixie"
+    return lambda: OnBox(stack, stack.enter_context(Box.boot(release)), folder)
+
+
+PLACES = {"local": local, "box": box}
 
 
 @pytest.fixture(scope="module")
-def story(
-    cron_cluster: Cluster,
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[Story]:
-    folder = tmp_path_factory.mktemp("story")
-    if shutil.which("go"):
-        shutil.copy(request.getfixturevalue("program"), folder / "worker-go")
+def plays(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Story]]:
+    """All that is asked for, played at the same time: a story mostly waits."""
+    asked = (item for item in request.session.items if item.path == request.path)
+    chosen = {
+        str(each.callspec.params["story"]) for each in asked if isinstance(each, pytest.Function)
+    }
+    opened: dict[str, Callable[[], Story]] = {}
+    lacking: dict[str, BaseException] = {}
     with ExitStack() as stack:
-        story = Story(stack, cron_cluster, folder)
-        story.play()
-        yield story
+        for name in chosen:
+            own = stack.enter_context(ExitStack())
+            try:
+                place = PLACES[name](own, tmp_path_factory.mktemp(name), request)
+                opened[name] = partial(play, own, place)
+            except (pytest.skip.Exception, pytest.fail.Exception) as reason:
+                lacking[name] = reason
+        # Entered last: no place is taken away below a story that is being played.
+        pool = stack.enter_context(ThreadPoolExecutor(len(PLACES)))
+        running = {name: pool.submit(begin) for name, begin in opened.items()}
+
+        def played(name: str) -> Story:
+            if name in lacking:
+                raise lacking[name]
+            return running[name].result()
+
+        yield played
+
+
+def play(stack: ExitStack, opened: Callable[[], Place]) -> Story:
+    """Play it once, from nothing."""
+    story = Story(stack, opened())
+    story.play()
+    return story
+
+
+@pytest.fixture(scope="module", params=list(PLACES))
+def story(request: pytest.FixtureRequest, plays: Callable[[str], Story]) -> Story:
+    """What is left of a story that was played."""
+    return plays(request.param)
 
 
 def test_every_job_is_in_one_final_state(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         sys.stdout.write(f"{story.table()}\n")
-    counts = dict(story.service.rows("SELECT status, count(*) FROM jobs GROUP BY status"))
+    counts = dict(story.place.rows("SELECT status, count(*) FROM jobs GROUP BY status"))
 
     assert counts.keys() == {"done", "failed"}
-    # A post that met the death of Postgres may have been made twice, and is never lost.
-    assert JOBS <= sum(counts.values()) <= JOBS + CLIENTS
+    # A post whose answer was lost may have been made twice, and is never lost.
+    twice = sum(client.unsure for client in story.everybody())
+    assert JOBS <= sum(counts.values()) <= JOBS + twice
 
 
 def test_each_lost_job_was_rescued_and_no_other(story: Story) -> None:
-    lost = [each.job for each in story.mishaps.log]
+    lost = story.mishaps.lost()
     killed_with_postgres = story.rescues().keys() - set(lost)
 
     assert len(lost) == len(set(lost)) == 7
@@ -203,8 +125,20 @@ def test_each_lost_job_was_rescued_and_no_other(story: Story) -> None:
     assert len(killed_with_postgres) <= len(WORKERS)
 
 
+def test_what_ran_when_the_machine_went_down_was_put_back_and_done(story: Story) -> None:
+    (down,) = (each for each in story.mishaps.outages if each.what == "machine")
+    ended = "SELECT status, started_at FROM jobs WHERE id::text = ANY (%s)"
+
+    ((status, claimed_again),) = story.place.rows(ended, story.mishaps.spared)
+    assert status == "done"
+    assert claimed_again > down.began
+    rescued_then = "SELECT error FROM jobs WHERE status = 'failed' AND started_at < %s"
+    codes = [error["code"] for (error,) in story.place.rows(rescued_then, down.began)]
+    assert codes.count("watchdog_timeout") == len(WORKERS)
+
+
 def test_each_rescue_has_its_code_and_its_page(story: Story) -> None:
-    told = [job for each in story.page.got for job in each["jobs"]]
+    told = [job for each in story.place.page.got for job in each["jobs"]]
 
     assert set(told) == story.rescues().keys()
     assert {row[0::3] for row in story.rescues().values()} == {("watchdog_timeout", "delivered")}
@@ -214,57 +148,115 @@ def test_each_rescue_has_its_code_and_its_page(story: Story) -> None:
 def test_no_bad_job_paged_anyone(story: Story) -> None:
     bad = "SELECT count(*) FROM jobs WHERE error ->> 'code' = 'validation_failed'"
 
-    assert story.service.value(bad) >= JOBS / 10 - 1
-    assert {each["code"] for each in story.page.got} == {"watchdog_timeout"}
-    assert story.notify.got == []
+    assert story.place.value(bad) >= JOBS / 10 - 1
+    assert {each["code"] for each in story.place.page.got} == {"watchdog_timeout"}
+    assert story.place.notify.got == []
 
 
 def test_every_client_stopped_by_itself_with_the_truth(story: Story) -> None:
     kept = {
         str(job): (state, error)
-        for job, state, error in story.service.rows("SELECT id, status, error FROM jobs")
+        for job, state, error in story.place.rows("SELECT id, status, error FROM jobs")
     }
 
-    for client in story.clients:
+    for client in story.everybody():
         assert not client.is_alive()
         assert client.fault is None
         assert all(ticket.stopped for ticket in client.tickets)
         assert [(each.last["status"], each.last["error"]) for each in client.tickets] == [
             kept[each.job] for each in client.tickets
         ]
-    assert sum(len(client.tickets) for client in story.clients) == JOBS
+    assert sum(len(client.tickets) for client in story.everybody()) == JOBS
 
 
 def test_the_worker_that_hung_was_told_that_it_came_too_late(story: Story) -> None:
-    hung = next(each.job for each in story.mishaps.log if each.what == "hangs")
-    wait_for(lambda: f"too late for {hung}" in story.service.log("worker-1"), 20)
+    wait_for(lambda: f"too late for {story.hung()}" in story.place.log("worker-1"), 20)
 
-    assert story.service.status(hung) == "failed"
+    assert story.place.status(story.hung()) == "failed"
 
 
 def test_the_schedules_are_intact(story: Story) -> None:
-    changes = [change.action for change in look(story.service.plan, story.service.url).changes]
+    changes = [change.action for change in look(story.place.plan, story.place.url).changes]
 
-    assert story.service.rows(CRON) == story.schedules
+    assert story.place.rows(CRON) == story.schedules
     assert len(story.schedules) == 2
     assert set(changes) == {"same"}
 
 
 def test_each_failure_made_one_event(story: Story) -> None:
     made = "SELECT count(*), count(DISTINCT job_id) FROM jobwarden.event"
-    failed = story.service.value("SELECT count(*) FROM jobs WHERE status = 'failed'")
+    failed = story.place.value("SELECT count(*) FROM jobs WHERE status = 'failed'")
 
-    assert story.service.rows(made) == [(failed, failed)]
+    assert story.place.rows(made) == [(failed, failed)]
 
 
 def test_the_page_shows_it(story: Story) -> None:
-    url = story.service.url
-    document = report(url, 24)
-    page = render(document, status(story.service.plan, url).checks, "story")
+    document = report(story.place.url, 24)
+    page = (story.place.folder / "story.html").read_text(encoding="utf-8")
 
     assert document["jobs"]["running"] == document["jobs"]["queued"] == 0
     assert document["jobs"]["failed"] == sum(each["jobs"] for each in document["failures"])
     rescued = sum(run["changed"] for run in document["runs"] if run["kind"] == "sweep")
     assert rescued == len(story.rescues())
     assert "watchdog_timeout" in page
-    (story.service.folder / "story.html").write_text(page, encoding="utf-8")
+
+
+def test_the_record_tells_the_same(story: Story) -> None:
+    record = json.loads((story.place.folder / "story.json").read_text(encoding="utf-8"))
+    rescued = {each["id"] for each in record["jobs"] if each["code"] == "watchdog_timeout"}
+    paged = {each["id"] for each in record["alerts"] if each["route"] == "page"}
+
+    assert {each["job"] for each in record["mishaps"]} <= rescued == story.rescues().keys()
+    assert {each["job"] for each in record["events"] if each["alert"] in paged} == rescued
+    assert sum(each["changed"] for each in record["sweeps"]) == len(rescued)
+    assert [each["what"] for each in record["outages"]] == ["machine", "postgres", "alerts"]
+    for each in (*record["jobs"], *record["outages"]):
+        begun = datetime.fromisoformat(each.get("began") or each["started"])
+        assert begun <= datetime.fromisoformat(each["ended"])
+
+
+# From here on the box alone, each test after the one before.
+after_all = pytest.mark.parametrize("story", ["box"], indirect=True)
+
+
+@pytest.fixture(scope="module")
+def site(story: Story) -> OnBox:
+    """The box, after its story."""
+    assert isinstance(story.place, OnBox)
+    return story.place
+
+
+@after_all
+def test_a_second_deploy_changes_nothing(site: OnBox) -> None:
+    before = site.processes()
+    again = site.deploy()
+
+    assert "Jobwarden | Set up services" in site.first.changed
+    assert again.code == 0, again.log
+    assert again.changed == []
+    assert again.changes == ()
+    assert site.processes() == before
+
+
+@after_all
+def test_a_release_that_was_not_finished_is_brought_again(site: OnBox) -> None:
+    before = site.processes()
+    site.box.ssh("rm /srv/jobservice/release", check=True)
+    again = site.deploy()
+
+    assert again.code == 0, again.log
+    assert again.changes == ()
+    assert "Service | Install the packages" in again.changed
+    assert not set(site.processes()) & {"0", *before}
+    wait_for(lambda: "Uvicorn running" in site.log("api").rpartition("Stopped api")[2], 20)
+
+
+@after_all
+def test_the_service_is_taken_away_and_its_jobs_stay(site: OnBox) -> None:
+    jobs = site.value("SELECT count(*) FROM jobs")
+    gone = site.deploy("--data", "state=absent")
+    left = "ls -d /srv/jobservice /etc/systemd/system/api.service; systemctl is-active worker@1"
+
+    assert gone.code == 0, gone.log
+    assert site.box.ssh(left).stdout.strip() == "inactive"
+    assert site.value("SELECT count(*) FROM jobs") == jobs

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from typing import Any
 
 from infra import config, plan, sqltext
 from infra.box_decision import Target
-from infra.boxes import Box, BoxServer, Cluster, FileLine, ServerSetting
+from infra.boxes import Box, BoxServer, Cluster, EnvFile, FileLine, ServerSetting, UnitState
 from infra.config.box_models import BoxEntry
+from infra.units import Wanted
 
 MAIN = Cluster("15", "main", 5432, "online", "postgres", "/var/lib/postgresql/15/main", "/log")
 CONF = f"{MAIN.folder}/postgresql.conf"
 AUTO = f"{MAIN.data}/postgresql.auto.conf"
 HBA = "# comment\nlocal   all   postgres   peer\nlocal   all   all   peer\nhost all all all scram\n"
 IDENT = "# MAPNAME SYSTEM-USERNAME PG-USERNAME\n"
+
+
+UP = UnitState("loaded", "active", "running", "enabled", "/etc/systemd/system/x", "success", 0)
 
 
 def line(name: str, value: str, file: str = CONF, number: int = 10) -> FileLine:
@@ -47,6 +52,7 @@ def server(*lines: FileLine, **settings: ServerSetting) -> BoxServer:
         files=lines,
         hba=HBA,
         ident=IDENT,
+        roles={},
     )
 
 
@@ -76,6 +82,21 @@ def box(**more: Any) -> Box:
         users=frozenset(),
     )
     return dataclasses.replace(found, **more)
+
+
+def converged(wanted: Wanted, **more: Any) -> Box:
+    """A box whose services are just what is wanted."""
+    envs = {
+        name: EnvFile("640", "root", wanted.groups[name], hashlib.sha256(text.encode()).hexdigest())
+        for name, text in wanted.envs.items()
+    }
+    found = {
+        "files": dict(wanted.files),
+        "envs": envs,
+        "units": dict.fromkeys(wanted.running, UP),
+        "users": frozenset(wanted.users),
+    }
+    return box(**(found | more))
 
 
 def bare(**more: Any) -> Box:

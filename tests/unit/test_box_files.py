@@ -13,7 +13,7 @@ pytest.importorskip("pyinfra")
 from infra import boxes
 from infra.box.carrier import failure, script
 from infra.boxes import Box, EnvFile
-from infra.units import HEADER
+from infra.unit_texts import HEADER
 
 OLD = "# Jobwarden wrote this.\nSuites: bullseye-pgdg\n"
 NEW = "# Jobwarden wrote this.\nSuites: bookworm-pgdg\n"

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from infra import boxes
-from infra.boxes import Box, Cluster, EnvFile
+from infra.boxes import Box, BoxRole, Cluster, EnvFile
 
 
 def coded(**found: str) -> list[str]:
@@ -80,12 +80,17 @@ def test_odd_characters_come_through() -> None:
     server = {
         "version_num": 150018, "in_recovery": False, "identifier": "1", "databases": [odd],
         "settings": {}, "files": [], "hba": odd, "ident": "",
+        "roles": {
+            odd: {"login": True, "superuser": False, "inherits": True, "groups": ["a", "b"]}
+        },
     }  # fmt: skip
     box = parse(server=json.dumps(server))
 
     assert box.server is not None
     assert box.server.databases == (odd,)
     assert box.server.hba == odd
+    groups = frozenset({"a", "b"})
+    assert box.server.roles == {odd: BoxRole(True, False, True, groups)}  # noqa: FBT003
 
 
 def test_bytes_that_are_no_text_do_not_stop_the_reading() -> None:

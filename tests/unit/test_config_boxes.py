@@ -11,6 +11,7 @@ from infra import config
 from infra.errors import ConfigError
 
 API: dict[str, Any] = {"command": "/x"}
+LOGIN: dict[str, Any] = API | {"databaseRole": "jobwarden_readonly"}
 
 
 def settings(value: object) -> dict[str, Any]:
@@ -56,6 +57,20 @@ def test_a_box_and_a_service_are_read() -> None:
         ({"services": {"a": {"command": "/x", "environment": {"A B": "1"}}}},
          "services.a.environment.A B", "DATABASE_URL"),
         ({"services": {"a": {"command": "/x", "drain": "soon"}}}, "services.a.drain", "90s"),
+        ({"services": {"a": API | {"every": "0s"}}}, "services.a.every", "the time is zero"),
+        ({"services": {"a": API | {"every": "1.5s"}}}, "services.a.every", "not a duration"),
+        ({"services": {"a": API | {"every": 30}}}, "services.a.every", 'write "30s"'),
+        ({"services": {"a": API | {"every": "30s", "instances": 2}}}, "services.a.every",
+         "every or instances, not both"),
+        ({"services": {"a": API | {"databaseRole": "jobwarden_owner"}}}, "services.a.databaseRole",
+         "jobwarden_worker, jobwarden_alerts or jobwarden_readonly"),
+        ({"services": {"a": LOGIN | {"environment": {"DATABASE_URL": "host=x password=open"}}}},
+         "services.a.environment.DATABASE_URL", "take DATABASE_URL out here"),
+        ({"services": {"a": LOGIN | {"secrets": ["A", "DATABASE_URL"]}}}, "services.a.secrets",
+         "take DATABASE_URL out here"),
+        *[({"services": {"a": LOGIN | {"user": user}}}, "services.a.user", "the name is taken")
+          for user in ("jobwarden_owner", "jobwarden_runner", "jobwarden_worker", "public",
+                       "none", "pg_monitor")],
         ({"postgres": {"settings": {"cron.log_rnu": "on"}}}, "postgres.settings.cron.log_rnu",
          "did you mean cron.log_run?"),
         ({"postgres": {"settings": {"shared_preload_libraries": "x"}}},
@@ -74,3 +89,23 @@ def test_each_fault_names_its_path_and_the_way_out(
 
     assert [fault.path for fault in caught.value.faults] == [path]
     assert says in str(caught.value)
+    assert "password=open" not in str(caught.value)
+
+
+def test_faults_between_keys_come_with_the_others() -> None:
+    wrong = {"every": "30s", "instances": 2, "databaseRole": "jobwarden_worker", "user": "none"}
+    with pytest.raises(ConfigError) as caught:
+        parse(services={"a": wrong, "b": {"command": "run me"}})
+
+    paths = {fault.path for fault in caught.value.faults}
+    assert paths == {"services.a.command", "services.a.every", "services.a.user",
+                     "services.b.command"}  # fmt: skip
+
+
+def test_a_login_and_a_timer_are_read() -> None:
+    environment = parse(
+        services={"m": LOGIN | {"every": "30s", "user": "prometheus", "environment": {"A": "1"}}}
+    )
+
+    service = environment.services["m"]
+    assert (service.database_role, service.every) == ("jobwarden_readonly", timedelta(seconds=30))

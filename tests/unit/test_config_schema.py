@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,16 +15,41 @@ from infra.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
-EXAMPLES = sorted([*ROOT.glob("Pulumi.*.example.yaml"), *(DATA / "environments").glob("*.yaml")])
+EXAMPLES = sorted(
+    path
+    for pattern in (
+        "Pulumi.*.example.yaml",
+        "examples/*/Pulumi.*",
+        "tests/data/environments/*.yaml",
+    )
+    for path in ROOT.glob(pattern)
+)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
 
 
 def test_there_are_examples() -> None:
-    names = {path.name for path in EXAMPLES}
+    names = {name_of(path) for path in EXAMPLES}
+    there = {"Pulumi.local.example.yaml", "examples/service/Pulumi.box.example.yaml"}
 
-    assert names >= {"Pulumi.local.example.yaml", "Pulumi.existing.example.yaml", "minimal.yaml"}
+    assert names >= {*there, "tests/data/environments/minimal.yaml"}
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_the_services_own_deploy_restarts_each_of_its_services() -> None:
+    folder = ROOT / "examples" / "service"
+    services = config.parse(stackfile.load(str(folder / "Pulumi.box.example.yaml")).values).services
+    (line,) = re.findall(r'^UNITS = "(.+)"$', (folder / "deploy.py").read_text(), re.MULTILINE)
+    units = {
+        f"{name}@*.service" if each.instances else f"{name}.service"
+        for name, each in services.items()
+    }
+
+    assert {unit.strip("'") for unit in line.split()} == units
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
 def test_an_example_is_a_right_environment_and_holds_to_the_schema(path: Path) -> None:
     document = YAML(typ="safe", pure=True).load(path)
 
@@ -31,7 +57,7 @@ def test_an_example_is_a_right_environment_and_holds_to_the_schema(path: Path) -
     assert _schema_faults(document) == []
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
 def test_an_example_is_read_back_as_it_is_written(path: Path) -> None:
     environment = config.parse(stackfile.load(str(path)).values)
 

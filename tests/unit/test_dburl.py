@@ -102,3 +102,26 @@ def test_no_url_with_a_password_of_libpq_passes(text: str) -> None:
 def test_a_masked_url_keeps_what_is_no_secret() -> None:
     assert dburl.masked("postgresql://u:p@h:5432/db?a=b") == "postgresql://u:***@h:5432/db?..."
     assert dburl.masked("postgresql://h/db") == "postgresql://h/db"
+
+
+ODD = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
+
+
+@given(user=ODD, database=ODD, port=st.integers(1, 65535))
+def test_a_url_by_a_socket_is_read_by_libpq_as_it_was_meant(
+    user: str, database: str, port: int
+) -> None:
+    url = dburl.by_socket(user, database, "/run/a b&c", port)
+
+    assert psycopg.conninfo.conninfo_to_dict(dburl.check(url)) == {
+        "user": user,
+        "dbname": database,
+        "host": "/run/a b&c",
+        "port": str(port),
+    }
+
+
+def test_a_url_by_a_socket_is_as_it_is_promised() -> None:
+    assert dburl.by_socket("jobwarden-api", "app", "/var/run/postgresql", 5432) == (
+        "postgresql://jobwarden-api@/app?host=/var/run/postgresql&port=5432"
+    )

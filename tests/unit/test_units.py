@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import pytest
 
-from infra import units
-from infra.boxes import Box, EnvFile, UnitState
+from infra import unit_texts, units
+from infra.boxes import EnvFile, UnitState
 from infra.config.box_models import Service
-from infra.units import HARDENING, HEADER, Units, Wanted
+from infra.unit_texts import HARDENING, HEADER, Place
+from infra.units import Units, Wanted
 from tests.unit import boxsamples
+from tests.unit.boxsamples import UP, converged
 
-UP = UnitState("loaded", "active", "running", "enabled", "/etc/systemd/system/x", "success", 0)
-AFTER = "postgresql@15-main.service"
+PLACE = Place("postgresql@15-main.service", "app")
 
 
 def plan(**services: dict[str, Any]) -> Wanted:
     target = boxsamples.target(services=services)
-    return units.plan(target.environment.services, AFTER, target.secrets)
-
-
-def converged(wanted: Wanted, **more: Any) -> Box:
-    """A box that has just what is wanted."""
-    envs = {
-        name: EnvFile("640", "root", wanted.groups[name], hashlib.sha256(text.encode()).hexdigest())
-        for name, text in wanted.envs.items()
-    }
-    found = {
-        "files": dict(wanted.files),
-        "envs": envs,
-        "units": dict.fromkeys(wanted.running, UP),
-        "users": frozenset(wanted.users),
-    }
-    return boxsamples.box(**(found | more))
+    return units.plan(target.environment.services, PLACE, target.secrets)
 
 
 def diff(wanted: Wanted, **more: Any) -> Units:
@@ -93,7 +78,7 @@ def test_a_user_who_is_there_already_keeps_his_shared_memory() -> None:
 
 
 def test_variables_are_quoted_so_that_no_character_is_special() -> None:
-    text = units.render_env({"A": 'say "hi" to $HOME \\ `x`', "B": ""})
+    text = unit_texts.render_env({"A": 'say "hi" to $HOME \\ `x`', "B": ""})
 
     assert text == HEADER + 'A="say \\"hi\\" to \\$HOME \\\\ \\`x\\`"\nB=""\n'
 
@@ -153,6 +138,13 @@ def test_a_service_that_is_no_longer_named_goes_with_its_variables() -> None:
     assert found.remove_envs == ("worker",)
 
 
+def test_a_service_that_goes_is_not_to_come_up_after_a_boot_though_it_is_down() -> None:
+    down = UnitState("loaded", "inactive", "dead", "enabled", "", "success", 0)
+    found = units.diff(plan(), converged(WORKER, units={"worker@1.service": down}))
+
+    assert found.stop == ("worker@1.service",)
+
+
 def test_a_unit_of_somebody_else_is_never_touched() -> None:
     theirs = UnitState("loaded", "active", "running", "enabled", "/lib/x.service", "success", 0)
     found = units.diff(
@@ -183,7 +175,7 @@ def test_variables_of_somebody_else_are_never_overwritten() -> None:
 
 def test_variables_are_unknown_while_a_secret_is_not_given() -> None:
     service = Service.model_validate({"command": "/srv/api", "secrets": ["TOKEN", "KEY"]})
-    wanted = units.plan({"api": service}, AFTER, {"TOKEN": "open sesame"})
+    wanted = units.plan({"api": service}, PLACE, {"TOKEN": "open sesame"})
     found = diff(wanted, envs={"api": EnvFile("640", "root", "jobwarden-api", "0")})
 
     assert [(each.name, each.action, each.why) for each in found.changes] == [
@@ -202,6 +194,166 @@ def test_a_secret_is_in_no_change() -> None:
 
 def test_a_long_name_makes_a_user_that_linux_takes() -> None:
     assert (
-        units.user_of("x" * 31, Service.model_validate({"command": "/x"}))
+        unit_texts.user_of("x" * 31, Service.model_validate({"command": "/x"}))
         == "jobwarden-" + "x" * 22
     )
+
+
+def test_a_login_in_postgres_is_the_url_in_a_service_s_variables() -> None:
+    place = Place("postgresql@15-main.service", "my app/ü", 5433, "/run/other")
+    service = Service.model_validate(
+        {"command": "/srv/api", "databaseRole": "jobwarden_worker", "environment": {"A": "1"}}
+    )
+    wanted = units.plan({"api": service}, place, {})
+
+    assert wanted.envs["api"] == HEADER + (
+        'A="1"\n'
+        'DATABASE_URL="postgresql://jobwarden-api@/my%20app%2F%C3%BC?host=/run/other&port=5433"\n'
+    )
+
+
+def test_without_a_login_a_service_has_no_url() -> None:
+    assert "DATABASE_URL" not in WORKER.envs["worker"]
+
+
+TIMED = plan(metrics={"command": "/srv/m --all", "every": "1m30s", "drain": "5s"})
+ONCE = plan(metrics={"command": "/srv/m --all"})
+REST = UnitState("loaded", "inactive", "dead", "static", "/etc/systemd/system/x", "success", 0)
+
+
+def timed(**service: UnitState) -> dict[str, UnitState]:
+    """Units of a box whose timer is up; the service is at rest unless said."""
+    return {"metrics.timer": UP, "metrics.service": service.get("service", REST)}
+
+
+def test_a_timer_and_what_it_starts_are_pinned_byte_for_byte() -> None:
+    assert TIMED.files == {
+        "metrics.service": HEADER + "[Unit]\n"
+        "Description=metrics\n"
+        "After=network.target postgresql@15-main.service\n"
+        "Wants=postgresql@15-main.service\n"
+        "StartLimitIntervalSec=0\n"
+        "\n"
+        "[Service]\n"
+        "Type=oneshot\n"
+        "ExecStart=/srv/m --all\n"
+        "User=jobwarden-metrics\n"
+        "Group=jobwarden-metrics\n"
+        "EnvironmentFile=/etc/jobwarden/metrics.env\n"
+        "StateDirectory=jobwarden/metrics\n"
+        "TimeoutStartSec=90\n"
+        "KillMode=mixed\n"
+        "KillSignal=SIGTERM\n"
+        "TimeoutStopSec=5\n"
+        "OOMPolicy=stop\n"
+        "RemoveIPC=yes\n" + HARDENING,
+        "metrics.timer": HEADER + "[Unit]\n"
+        "Description=metrics, every 1m30s\n"
+        "\n"
+        "[Timer]\n"
+        "OnBootSec=60\n"
+        "OnUnitActiveSec=90\n"
+        "AccuracySec=1s\n"
+        "\n"
+        "[Install]\n"
+        "WantedBy=timers.target\n",
+    }
+
+
+@pytest.mark.parametrize(
+    ("every", "boot", "limit"), [("1s", 1, 60), ("1m", 60, 60), ("1d", 60, 86400)]
+)
+def test_a_run_may_take_its_interval_and_comes_soon_after_a_boot(
+    every: str, boot: int, limit: int
+) -> None:
+    files = plan(m={"command": "/m", "every": every}).files
+
+    assert f"\nOnBootSec={boot}\n" in files["m.timer"]
+    assert f"\nTimeoutStartSec={limit}\n" in files["m.service"]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        REST,
+        UnitState("loaded", "activating", "start", "static", "", "success", 0),
+        UnitState("loaded", "deactivating", "stop-sigterm", "static", "", "success", 0),
+        UnitState("loaded", "failed", "failed", "static", "", "exit-code", 0),
+    ],
+    ids=["rests", "runs", "ends", "failed"],
+)
+def test_whatever_a_timer_s_run_is_at_a_deploy_changes_nothing(state: UnitState) -> None:
+    assert diff(TIMED, units=timed(service=state)) == Units(write={}, envs={})
+
+
+@pytest.mark.parametrize("file", ["metrics.service", "metrics.timer"])
+def test_a_change_of_a_timer_or_of_its_service_starts_both_anew(file: str) -> None:
+    found = diff(TIMED, units=timed(), files={**TIMED.files, file: "old"})
+
+    assert (found.restart, found.stop, set(found.write or {})) == (("metrics.timer",), (), {file})
+
+
+def test_new_variables_of_a_timer_s_service_make_it_run_at_once() -> None:
+    found = diff(TIMED, units=timed(), envs={})
+
+    assert found.restart == ("metrics.timer",)
+
+
+def test_a_timer_whose_first_run_failed_is_tried_again_by_the_next_deploy() -> None:
+    """The script sets it to come up after a boot only once a run has succeeded."""
+    waits = UnitState("loaded", "active", "waiting", "disabled", "", "success", 0)
+    found = diff(TIMED, units={**timed(), "metrics.timer": waits})
+
+    assert found.restart == ("metrics.timer",)
+    assert [change.why for change in found.changes] == ["it is not set to come up after a boot"]
+
+
+@pytest.mark.parametrize("state", ["inactive", "activating", "failed"])
+def test_a_timer_that_is_no_longer_named_goes_with_what_it_starts(state: str) -> None:
+    service = UnitState("loaded", state, "x", "static", "", "success", 0)
+    found = units.diff(plan(), converged(TIMED, units=timed(service=service)))
+
+    assert set(found.stop) == {"metrics.timer", "metrics.service"}
+    assert found.remove == ("metrics.service", "metrics.timer")
+    assert found.remove_envs == ("metrics",)
+
+
+def test_a_service_that_becomes_a_timer_s_no_longer_comes_up_by_itself() -> None:
+    found = units.diff(TIMED, converged(ONCE, units={"metrics.service": UP}))
+
+    assert (found.stop, found.restart, found.remove) == (
+        ("metrics.service",),
+        ("metrics.timer",),
+        (),
+    )
+    assert "a timer starts it from now on" in {change.why for change in found.changes}
+
+
+def test_a_timer_goes_when_its_service_is_to_stay_up() -> None:
+    found = units.diff(ONCE, converged(TIMED, units=timed()))
+
+    assert (found.stop, found.restart, found.remove) == (
+        ("metrics.timer",),
+        ("metrics.service",),
+        ("metrics.timer",),
+    )
+
+
+@pytest.mark.parametrize("unit", ["metrics.service", "metrics.timer"])
+def test_neither_timer_nor_service_of_somebody_else_is_touched(unit: str) -> None:
+    theirs = UnitState("loaded", "active", "waiting", "enabled", f"/lib/{unit}", "success", 0)
+    found = units.diff(TIMED, boxsamples.box(units={unit: theirs}))
+
+    assert [problem.subject for problem in found.problems] == [f"unit {unit}"]
+    assert found.changes == ()
+
+
+def test_systemd_is_asked_for_each_unit_that_could_be() -> None:
+    services = {
+        "a": Service.model_validate({"command": "/a", "instances": 2}),
+        "b": Service.model_validate({"command": "/b", "every": "1s"}),
+    }
+
+    assert set(units.patterns(services)) == {
+        "a@1.service", "a@2.service", "a@*.service", "b.timer", "b.service", "b@*.service",
+    }  # fmt: skip

@@ -21,7 +21,10 @@ INCLUDE = (
     "systemd", "systemd-sysv", "dbus", "openssh-server", "iproute2", "nftables", "python3-minimal",
     "sudo", "procps", "ca-certificates",
 )  # fmt: skip
-FETCHED = ("postgresql", "postgresql-{major}", "postgresql-{major}-cron", "python3-apt", "acl")
+FETCHED = (
+    "postgresql", "postgresql-{major}", "postgresql-{major}-cron", "python3-apt", "acl",
+    "python3-venv",
+)  # fmt: skip
 USERS = ("admin", "nosudo")
 # They would take the apt lock at a random moment of a test.
 MASKED = ("apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer")

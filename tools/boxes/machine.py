@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,12 @@ PROGRAMS = {
 NOT_COPIED = ("IndexTargets", "Changelogs", "CompressionTypes", "cdrom")
 CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 LOCAL_CAS = Path("/usr/local/share/ca-certificates")
+# How the machine's pip reaches an index: what tools/newcomer lends, too. Folders stay here.
+PIP_FILES = ("/etc/pip.conf", "~/.pip/pip.conf", "~/.config/pip/pip.conf")
+FETCHING = re.compile(
+    r"PIP_(?!FIND_LINKS$)\w+|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE"
+    r"|(https?|no|all|HTTPS?|NO|ALL)_(proxy|PROXY)"
+)
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
@@ -114,7 +121,7 @@ def _deb822_entries(stanza: str) -> list[tuple[str, str, list[str]]]:
 
 
 def prepare(root: Path, release: str) -> None:
-    """Write into a box what the machine knows: archives, apt's fetching, DNS, hosts and CAs."""
+    """Write into a box what the machine knows: archives, fetching by apt and pip, DNS, CAs."""
     apt = root / "etc/apt"
     (apt / "sources.list").unlink(missing_ok=True)
     (apt / "sources.list.d/debian.sources").write_text(render_sources(sources(), release))
@@ -124,6 +131,7 @@ def prepare(root: Path, release: str) -> None:
     resolv.write_text(_resolv_conf())
     (root / "etc/hosts").write_text(_hosts(root))
     _copy_cas(root)
+    lend_pip(root)
 
 
 def render_sources(archives: tuple[Source, ...], release: str) -> str:
@@ -173,3 +181,23 @@ def _copy_cas(root: Path) -> None:
         target = root / path.relative_to("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
+
+
+def lend_pip(root: Path, pip_files: Sequence[str] = PIP_FILES) -> None:
+    """Let the box's pip fetch as the machine's does. Variables go to where a login finds them."""
+    for path in filter(Path.is_file, (Path(name).expanduser() for name in pip_files)):
+        lines = path.read_text().splitlines(keepends=True)
+        (root / "etc/pip.conf").write_text(
+            "".join(line for line in lines if not re.match(r"\s*find-links", line))
+        )
+    lent = [
+        f'{name}="{value}"\n'
+        for name, value in os.environ.items()
+        if FETCHING.fullmatch(name) and _fits(root, value)
+    ]
+    (root / "etc/environment").write_text("".join(lent))
+
+
+def _fits(root: Path, value: str) -> bool:
+    """Say whether a value means the same in the box: a path must be there, too."""
+    return not value.startswith("/") or (root / value.lstrip("/")).exists()

@@ -30,3 +30,15 @@ put() {
     fail "$1 could not be written; its disk: $put_why" "make room or mend the disk, then deploy again"
   fi
 }
+
+# Write the texts PREFIX_0, PREFIX_1 ... to the files that are named, for all to read:
+# put_all PREFIX FOLDER NAME...
+put_all() {
+  put_prefix=$1 put_folder=$2 put_index=0 put_text=
+  shift 2
+  for put_name; do
+    eval "put_text=\$${put_prefix}_$put_index"
+    printf '%s' "$put_text" | put "$put_folder/$put_name" root:root 644 || exit 1
+    put_index=$((put_index + 1))
+  done
+}

@@ -6,18 +6,11 @@ if [ -n "$SCRIPT" ]; then
   mkdir -p "$folder"
   printf '%s' "$SCRIPT" | put "$SCRIPT_FILE" root:root 755 || exit 1
 fi
-index=0 text=
-for name in $STATEMENTS; do
-  eval "text=\$STATEMENT_$index"
-  printf '%s' "$text" | put "$folder/$name" root:root 644 || exit 1
-  index=$((index + 1))
-done
-index=0
-for name in $WRITE; do
-  eval "text=\$FILE_$index"
-  printf '%s' "$text" | put "/etc/systemd/system/$name" root:root 644 || exit 1
-  index=$((index + 1))
-done
+# shellcheck disable=SC2086 # lists of names
+{
+  put_all STATEMENT "$folder" $STATEMENTS
+  put_all FILE /etc/systemd/system $WRITE
+}
 for name in $REMOVE; do
   case $name in *.timer) systemctl disable --now --quiet "$name" ;; esac
 done

@@ -1,10 +1,29 @@
 #!/bin/sh
-# Users, unit files and variables of the services; then stop, restart and see that they stay up.
-# Given: NEW_USERS, WRITE with FILE_0..., ENVS with ENV_0..., REMOVE, REMOVE_ENVS, STOP and RESTART.
-# Runs behind common.sh.
+# Users, their logins in Postgres, unit files and variables of the services; then stop, restart and
+# see that they stay up, or that what a timer starts succeeds.
+# Given: NEW_USERS, WRITE with FILE_0..., ENVS with ENV_0..., REMOVE, REMOVE_ENVS, STOP, RESTART and
+# TIMERS; ROLES, the SQL for the logins, TRY, the URLs by which each must get in, and LET_CONNECT, the
+# SQL that lets them into the database. Runs behind common.sh.
 for user in $NEW_USERS; do
   useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$user" ||
     fail "user $user could not be made" "name another user for the service"
+done
+
+if [ -n "$ROLES" ]; then
+  said=$(printf '%s' "$ROLES" | ask postgres 2>&1) ||
+    fail "the logins of the services could not be made; psql said: $said" "deploy again; the server's log says more"
+fi
+for url in $TRY; do
+  user=${url#postgresql://}
+  user=${user%%@*}
+  id "$user" >/dev/null 2>&1 || fail "user $user is not there" "make it, or leave \`user\` out of the service"
+  if ! said=$(runuser -u "$user" -- "/usr/lib/postgresql/$VERSION/bin/psql" -XAtqw -d "$url" -c 'SELECT 1' 2>&1); then
+    hint="keep a line \"local all all peer\" in pg_hba.conf, before others that fit; then deploy again"
+    case $said in
+      *"permission denied for database"*) hint="$LET_CONNECT; then deploy again" ;;
+    esac
+    fail "user $user does not get into Postgres as role $user; psql said: $said" "$hint"
+  fi
 done
 
 index=0 text=
@@ -15,12 +34,8 @@ for pair in $ENVS; do
   index=$((index + 1))
 done
 
-index=0
-for name in $WRITE; do
-  eval "text=\$FILE_$index"
-  printf '%s' "$text" | put "/etc/systemd/system/$name" root:root 644 || exit 1
-  index=$((index + 1))
-done
+# shellcheck disable=SC2086 # a list of names
+put_all FILE /etc/systemd/system $WRITE
 
 # shellcheck disable=SC2086 # lists of units
 if [ -n "$STOP" ]; then systemctl disable --now --quiet $STOP; fi
@@ -29,27 +44,54 @@ for name in $REMOVE_ENVS; do rm -f "/etc/jobwarden/$name.env"; done
 [ -z "$WRITE$REMOVE" ] || systemctl daemon-reload
 # shellcheck disable=SC2086 # lists of units
 if [ -n "$STOP" ]; then systemctl reset-failed $STOP 2>/dev/null; fi
-[ -n "$RESTART" ] || exit 0
 
-# shellcheck disable=SC2086 # lists of units
-{
-  systemctl enable --quiet $RESTART || fail "the units could not be enabled: $RESTART" "systemctl status $RESTART"
-  systemctl reset-failed $RESTART 2>/dev/null
-  systemctl restart $RESTART 2>/dev/null
+# Where one is the only service it must not keep the others from being started, so it is told last.
+words() {
+  journalctl -u "$1" -n 6 --no-pager -o cat
 }
+if [ -n "$RESTART" ]; then
+  # shellcheck disable=SC2086 # lists of units
+  {
+    systemctl enable --quiet $RESTART || fail "the units could not be enabled: $RESTART" "systemctl status $RESTART"
+    systemctl reset-failed $RESTART 2>/dev/null
+    systemctl restart $RESTART 2>/dev/null
+  }
+fi
+
+# Both at once: a timer whose first time is past starts its service by itself, and that is then the
+# same run. The timer is set to come up after a boot once a run has succeeded, so that the next deploy
+# tries again after one that did not. A run that takes very long is left to itself.
+broken=
+for timer in $TIMERS; do
+  service=${timer%.timer}.service
+  systemctl disable --now --quiet "$timer"
+  systemctl stop "$service"
+  systemctl reset-failed "$timer" "$service" 2>/dev/null
+  timeout 120 systemctl start "$timer" "$service" 2>/dev/null
+  case $? in
+    0 | 124) systemctl enable --quiet "$timer" || fail "$timer could not be enabled" "systemctl status $timer" ;;
+    *) broken="$broken $service" ;;
+  esac
+done
 
 # A program that ends at once looks alive between two attempts: so its process must stay the same.
 state() {
   systemctl show -p ActiveState -p MainPID "$1" | sort | tr '\n' ' '
 }
-sleep 0.5
-states=
-for unit in $RESTART; do states="$states$unit $(state "$unit")
+if [ -n "$RESTART" ]; then
+  sleep 0.5
+  states=
+  for unit in $RESTART; do states="$states$unit $(state "$unit")
 "; done
-sleep 2.5
-printf '%s' "$states" | while read -r unit active pid; do
-  if [ "$active" != ActiveState=active ] || [ "$(state "$unit")" != "$active $pid " ]; then
-    fail "$unit does not stay up; it said: $(journalctl -u "$unit" -n 6 --no-pager -o cat)" \
-      "mend the program or its variables, then deploy again; journalctl -u $unit says more"
-  fi
-done || exit 1
+  sleep 2.5
+  printf '%s' "$states" | while read -r unit active pid; do
+    if [ "$active" != ActiveState=active ] || [ "$(state "$unit")" != "$active $pid " ]; then
+      fail "$unit does not stay up; it said: $(words "$unit")" \
+        "mend the program or its variables, then deploy again; journalctl -u $unit says more"
+    fi
+  done || exit 1
+fi
+for unit in $broken; do
+  fail "$unit does not succeed; it said: $(words "$unit")" \
+    "mend the program or its variables, then deploy again; journalctl -u $unit says more"
+done
