@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 WIDTH, LEFT, RIGHT = 900, 104, 18
-QUEUE_TOP, QUEUE_HEIGHT = 34, 52
+QUEUE_TOP, QUEUE_HEIGHT = 42, 52
 LANE, BAR, STRAND = 44, 16, 5
 DEATHS = {"postgres": "Postgres is killed", "machine": "the box restarts"}
 COLOURS = {"resume_rewrite": "a", "pdf_build": "b", "ai_chat": "c"}
@@ -123,22 +123,26 @@ def _cross(x: float, y: float, killed: bool, tip: str) -> str:
 
 
 def _outages(record: dict[str, Any], place: Place, bottom: float) -> Iterator[str]:
-    for outage in record["outages"]:
-        if outage["what"] not in DEATHS:
-            continue
+    deaths = [each for each in record["outages"] if each["what"] in DEATHS]
+    for n, outage in enumerate(deaths):
         x, end = place(outage["began"]), place(outage["ended"])
         wide, tall = max(end - x, 2), bottom + 60 - QUEUE_TOP
         yield (
-            f'<rect class="away" x="{x:.1f}" y="{QUEUE_TOP - 6}" width="{wide:.1f}"'
+            f'<rect class="away" x="{x:.1f}" y="{QUEUE_TOP - 4}" width="{wide:.1f}"'
             f' height="{tall}"/>'
         )
-        yield _text((x + end) / 2, QUEUE_TOP - 12, DEATHS[outage["what"]], "middle red")
+        # On two lines in turn: two deaths may be close to each other.
+        yield _text(
+            (x + end) / 2, QUEUE_TOP - 10 - 15 * (n % 2), DEATHS[outage["what"]], "middle red"
+        )
 
 
 def _sweeps(record: dict[str, Any], place: Place, y: float) -> Iterator[str]:
     yield _text(LEFT - 10, y + 4, "sweeps", "end ink")
     for run in record["sweeps"]:
         x, some = place(run["ended"]), run["changed"]
+        if x < LEFT:
+            continue
         kind = "rescue" if some else "sweep"
         yield f'<circle class="{kind}" cx="{x:.1f}" cy="{y}" r="{6 if some else 3}"/>'
         if some:
