@@ -1,4 +1,7 @@
-"""Each tier on one worker; the closing word of a run: what each tier did, why one was skipped."""
+"""Each tier on one worker; the closing word of a run: what each tier did, why one was skipped.
+
+A test that has something to show records it as the property ``told``.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             counts[tier][outcome] += 1
             if outcome == "skipped":
                 reasons[tier][_reason(report)] += 1
+            for name, text in report.user_properties if outcome in {"passed", "failed"} else ():
+                if name == "told":
+                    terminalreporter.section(tier)
+                    terminalreporter.line(str(text))
     terminalreporter.section("tiers")
     for tier, count in sorted(counts.items()):
         numbers = ", ".join(f"{number} {outcome}" for outcome, number in count.items())

@@ -27,6 +27,7 @@ from infra.errors import InfraError
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 HOME = "/srv/jobservice"
+FIGURES = "/var/lib/prometheus/node-exporter"
 UNITS = "api.service alerts.service 'worker@*.service'"
 
 
@@ -69,7 +70,17 @@ def name_of(found: dict[str, bytes]) -> str:
 @deploy("Service")
 def bring(found: dict[str, bytes]) -> None:
     """Put code, packages and the stack's file where the units look for them."""
-    apt.packages(name="Install venv", packages=["python3-venv"], update=True)
+    apt.packages(
+        name="Install venv and node_exporter",
+        packages=["python3-venv", "prometheus-node-exporter"],
+        no_recommends=True,
+        update=True,
+    )
+    allow = "dpkg-statoverride --update --add prometheus prometheus 755"
+    server.shell(
+        name="Let node_exporter's user write figures",
+        commands=[f"dpkg-statoverride --list {FIGURES} >/dev/null || {allow} {FIGURES}"],
+    )
     files.sync(
         name="Copy the code",
         src=str(HERE / "jobservice"),

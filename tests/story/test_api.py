@@ -72,7 +72,9 @@ def test_a_poll_that_knows_the_answer_gets_304(service: Service, api: httpx.Clie
     assert (later.status_code, later.json()["status"]) == (200, "running")
 
 
-@pytest.mark.parametrize("key", ["5b0e3f3c-71a2-4c5e-9d0a-2f6b8c1d4e7f", "7", "x" * 5000, "%00", "{id}", "a%2Fb"])
+@pytest.mark.parametrize(
+    "key", ["5b0e3f3c-71a2-4c5e-9d0a-2f6b8c1d4e7f", "7", "x" * 5000, "%00", "{id}", "a%2Fb"]
+)
 def test_an_id_of_no_job_is_404(standing: Standing, key: str) -> None:
     _, api = standing
     assert is_problem(api.get(f"/api/jobs/{key}"), 404, "")

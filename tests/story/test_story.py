@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+import httpx
 import pytest
 
 from infra.db.looking import look
@@ -22,6 +22,7 @@ from infra.errors import InfraError
 from infra.local.cluster import Cluster
 from infra.local.servers import find_server
 from tests.story.onbox import OnBox
+from tests.story.picture import draw
 from tests.story.place import WORKERS, Local, Place
 from tests.story.service import wait_for
 from tests.story.story import CRON, JOBS, Story
@@ -104,9 +105,10 @@ def story(request: pytest.FixtureRequest, plays: Callable[[str], Story]) -> Stor
     return plays(request.param)
 
 
-def test_every_job_is_in_one_final_state(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
-    with capsys.disabled():
-        sys.stdout.write(f"{story.table()}\n")
+def test_every_job_is_in_one_final_state(
+    story: Story, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("told", story.table())
     counts = dict(story.place.rows("SELECT status, count(*) FROM jobs GROUP BY status"))
 
     assert counts.keys() == {"done", "failed"}
@@ -215,6 +217,17 @@ def test_the_record_tells_the_same(story: Story) -> None:
         assert begun <= datetime.fromisoformat(each["ended"])
 
 
+def test_the_picture_has_each_kill_and_each_rescue(story: Story) -> None:
+    record = json.loads((story.place.folder / "story.json").read_text(encoding="utf-8"))
+    picture = draw(record)
+    legend = 1
+
+    assert picture.count("M-5-5L5 5M-5 5L5-5") == legend + 6
+    assert picture.count("M-3-6V6M3-6V6") == legend + 1
+    assert picture.count('<line class="lost"') == legend + len(record["mishaps"])
+    assert f">{len(story.rescues())} rescued<" in picture or len(story.place.page.got) > 1
+
+
 # From here on the box alone, each test after the one before.
 after_all = pytest.mark.parametrize("story", ["box"], indirect=True)
 
@@ -224,6 +237,19 @@ def site(story: Story) -> OnBox:
     """The box, after its story."""
     assert isinstance(story.place, OnBox)
     return story.place
+
+
+@after_all
+def test_node_exporter_tells_what_the_timer_wrote(site: OnBox) -> None:
+    def page() -> list[str]:
+        return httpx.get(f"http://{site.box.host}:9100/metrics").text.splitlines()
+
+    # By now the timer has come up again with the box.
+    assert "jobwarden_up 1" in page()
+    assert "node_textfile_scrape_error 0" in page()
+    site.rows("INSERT INTO jobs (action, status) VALUES ('nobody_knows_it', 'running')")
+    wait_for(lambda: 'jobwarden_running_jobs{action="nobody_knows_it"} 1' in page(), 45)
+    site.rows("DELETE FROM jobs WHERE action = 'nobody_knows_it'")
 
 
 @after_all
@@ -255,7 +281,10 @@ def test_a_release_that_was_not_finished_is_brought_again(site: OnBox) -> None:
 def test_the_service_is_taken_away_and_its_jobs_stay(site: OnBox) -> None:
     jobs = site.value("SELECT count(*) FROM jobs")
     gone = site.deploy("--data", "state=absent")
-    left = "ls -d /srv/jobservice /etc/systemd/system/api.service; systemctl is-active worker@1"
+    units = "/etc/systemd/system"
+    left = (
+        f"ls -d /srv/jobservice {units}/api.service {units}/metrics.*; systemctl is-active worker@1"
+    )
 
     assert gone.code == 0, gone.log
     assert site.box.ssh(left).stdout.strip() == "inactive"

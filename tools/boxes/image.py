@@ -23,7 +23,7 @@ INCLUDE = (
 )  # fmt: skip
 FETCHED = (
     "postgresql", "postgresql-{major}", "postgresql-{major}-cron", "python3-apt", "acl",
-    "python3-venv",
+    "python3-venv", "prometheus-node-exporter",
 )  # fmt: skip
 USERS = ("admin", "nosudo")
 # They would take the apt lock at a random moment of a test.
