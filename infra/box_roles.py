@@ -59,7 +59,7 @@ def decide(services: Mapping[str, Service], box: Box) -> Roles:
     if box.server is None or box.standby:
         return Roles()
     asked, there, version = wanted(services), box.server.roles, box.server.version_num
-    problems = tuple(_problems(asked, there, version))
+    problems = (*_nobody(services, box), *_problems(asked, there, version))
     if problems:
         return Roles(problems=problems)
     missing = {
@@ -76,6 +76,17 @@ def decide(services: Mapping[str, Service], box: Box) -> Roles:
         users=tuple(due),
         notes=tuple(_left(services, asked, there)),
     )
+
+
+def _nobody(services: Mapping[str, Service], box: Box) -> Iterator[Problem]:
+    """Users that are somebody's own and not there: nobody could get in as their roles."""
+    asked = {each.user for each in services.values() if each.database_role and each.user}
+    for user in sorted(asked - box.users):
+        yield Problem(
+            f"user {user}",
+            "a service is to log in to Postgres as it, and the box has no such user",
+            f"make it (adduser --system --group {user}), or leave `user` out of the service",
+        )
 
 
 def _problems(

@@ -30,7 +30,7 @@ def there(version: int = 150018, *, standby: bool = False, **roles: BoxRole) -> 
     """A box whose server has these roles, ``jobwarden_api`` standing for ``jobwarden-api``."""
     named = {name.replace("_", "-"): each for name, each in roles.items()}
     found = dataclasses.replace(server(), roles=named, version_num=version, in_recovery=standby)
-    return box(server=found)
+    return box(server=found, users=frozenset({"app"}))
 
 
 def decide(found: Box, **services: dict[str, Any]) -> Roles:
@@ -95,6 +95,14 @@ def test_a_role_that_is_unfit_is_named_and_nothing_is_changed(
     assert (decided.script, decided.changes) == (None, ())
     assert says in decided.problems[0].message
     assert way_out in decided.problems[0].hint
+
+
+def test_a_user_of_one_s_own_who_is_not_there_gets_no_role() -> None:
+    found = decide(there(), api=API | {"user": "nobody-yet"})
+
+    assert (found.sql, found.changes) == ("", ())
+    assert found.problems[0].subject == "user nobody-yet"
+    assert "adduser --system --group nobody-yet" in found.problems[0].hint
 
 
 def test_since_16_a_membership_inherits_whatever_the_role_does() -> None:

@@ -16,7 +16,6 @@ fi
 for url in $TRY; do
   user=${url#postgresql://}
   user=${user%%@*}
-  id "$user" >/dev/null 2>&1 || fail "user $user is not there" "make it, or leave \`user\` out of the service"
   if ! said=$(runuser -u "$user" -- "/usr/lib/postgresql/$VERSION/bin/psql" -XAtqw -d "$url" -c 'SELECT 1' 2>&1); then
     hint="keep a line \"local all all peer\" in pg_hba.conf, before others that fit; then deploy again"
     case $said in
@@ -45,10 +44,7 @@ for name in $REMOVE_ENVS; do rm -f "/etc/jobwarden/$name.env"; done
 # shellcheck disable=SC2086 # lists of units
 if [ -n "$STOP" ]; then systemctl reset-failed $STOP 2>/dev/null; fi
 
-# Where one is the only service it must not keep the others from being started, so it is told last.
-words() {
-  journalctl -u "$1" -n 6 --no-pager -o cat
-}
+# All are started before any is judged: one that fails does not keep the others down.
 if [ -n "$RESTART" ]; then
   # shellcheck disable=SC2086 # lists of units
   {
@@ -61,6 +57,9 @@ fi
 # Both at once: a timer whose first time is past starts its service by itself, and that is then the
 # same run. The timer is set to come up after a boot once a run has succeeded, so that the next deploy
 # tries again after one that did not. A run that takes very long is left to itself.
+words() {
+  journalctl -u "$1" -n 6 --no-pager -o cat
+}
 broken=
 for timer in $TIMERS; do
   service=${timer%.timer}.service
