@@ -123,7 +123,7 @@ def services(target: Target, box: Box) -> Decision:
     if problems := (*roles.problems, *found.problems):
         return Decision(problems=problems)
     changes = (*roles.changes, *found.changes)
-    if unknown := lacking(target):
+    if unknown := lacking(target) or box_roles.nobody(declared, box):
         return Decision(changes, unknown=unknown, notes=roles.notes)
     if not changes:
         return Decision(notes=roles.notes)

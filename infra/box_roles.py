@@ -59,7 +59,7 @@ def decide(services: Mapping[str, Service], box: Box) -> Roles:
     if box.server is None or box.standby:
         return Roles()
     asked, there, version = wanted(services), box.server.roles, box.server.version_num
-    problems = (*_nobody(services, box), *_problems(asked, there, version))
+    problems = tuple(_problems(asked, there, version))
     if problems:
         return Roles(problems=problems)
     missing = {
@@ -78,15 +78,18 @@ def decide(services: Mapping[str, Service], box: Box) -> Roles:
     )
 
 
-def _nobody(services: Mapping[str, Service], box: Box) -> Iterator[Problem]:
-    """Users that are somebody's own and not there: nobody could get in as their roles."""
+def nobody(services: Mapping[str, Service], box: Box) -> str:
+    """Which users are somebody's own and not there, with the way out; "" where none is missing.
+
+    A deploy around ours may make them before its services are set up.
+    """
     asked = {each.user for each in services.values() if each.database_role and each.user}
-    for user in sorted(asked - box.users):
-        yield Problem(
-            f"user {user}",
-            "a service is to log in to Postgres as it, and the box has no such user",
-            f"make it (adduser --system --group {user}), or leave `user` out of the service",
-        )
+    missing = sorted(asked - box.users)
+    if not missing:
+        return ""
+    first = f"make it (adduser --system --group {missing[0]}), or leave `user` out of the service"
+    names = ", ".join(missing)
+    return f"a login is asked for user {names}, whom the box does not have. Try: {first}"
 
 
 def _problems(

@@ -97,12 +97,14 @@ def test_a_role_that_is_unfit_is_named_and_nothing_is_changed(
     assert way_out in decided.problems[0].hint
 
 
-def test_a_user_of_one_s_own_who_is_not_there_gets_no_role() -> None:
-    found = decide(there(), api=API | {"user": "nobody-yet"})
+def test_a_user_of_one_s_own_who_is_not_there_is_waited_for_and_named() -> None:
+    wanted = target(services={"api": API | {"user": "nobody-yet"}, "own": API})
+    found = box_plan.services(wanted, there())
 
-    assert (found.sql, found.changes) == ("", ())
-    assert found.problems[0].subject == "user nobody-yet"
-    assert "adduser --system --group nobody-yet" in found.problems[0].hint
+    assert "user nobody-yet, whom the box does not have. Try: make it" in found.unknown
+    assert found.script is None
+    known = target(services={"api": API | {"user": "app"}, "own": API})
+    assert box_plan.services(known, there()).unknown == ""
 
 
 def test_since_16_a_membership_inherits_whatever_the_role_does() -> None:
