@@ -4,8 +4,9 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 BIN := .venv/bin
-# Tiers run beside each other, each on one worker: its tests share a server.
-BESIDE := -n auto --maxprocesses 4 --dist loadgroup
+# Files run beside each other, each on one worker: its tests share a server or a box. As collected:
+# boxes, which take longest, come first, and the pure tests fill the gaps at the end.
+BESIDE := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SHELL_FILES = $$(git grep --untracked -lE '^\#!/(usr/)?bin/(env )?(ba)?sh$$' -- . ':!*.md' ':!*.py')
 
 .PHONY: help demo up preview down test unit postgres engine box story lint golden docs setup packages pulumi

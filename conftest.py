@@ -1,4 +1,4 @@
-"""Each tier on one worker; the closing word of a run: what each tier did, why one was skipped.
+"""The closing word of a run: what each tier did, and why one was skipped.
 
 A test that has something to show records it as the property ``told``.
 """
@@ -11,17 +11,6 @@ from pathlib import PurePosixPath
 import pytest
 
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep a tier together where tests run in parallel: its tests share a server, or a box.
-
-    The pure tests share nothing, and fill the gaps.
-    """
-    for item in items:
-        tier = _tier(item.nodeid)
-        if tier != "unit":
-            item.add_marker(pytest.mark.xdist_group(tier))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
