@@ -331,6 +331,19 @@ def test_a_stopped_worker_may_drain(site: Site) -> None:
     assert set(healed.of("unit")) == {"worker@2.service"}
 
 
+def test_an_instance_that_was_stopped_by_hand_does_not_outlive_its_service(site: Site) -> None:
+    """It is set to come up after a boot, and systemd leaves it out where it is asked for what runs."""
+    site.box.ssh("systemctl stop worker@2", check=True)
+    fewer = KEYS["services"] | {"worker": KEYS["services"]["worker"] | {"instances": 1}}
+    run = site.allowed(services=fewer)
+
+    assert run.code == 0, run.log
+    assert run.of("unit")["worker@2.service"]["action"] == "delete"
+    assert site.box.ssh("systemctl is-enabled worker@2").stdout.strip() == "disabled"
+    assert site.allowed(services=fewer).changes == ()
+    assert set(site.allowed().of("unit")) == {"worker@2.service"}
+
+
 def test_a_service_that_fails_is_an_error_with_its_last_words(site: Site) -> None:
     bad = {"command": "/bin/sh -c 'echo no luck today; exit 3'"}
     worse = {"command": "/bin/sh -c 'echo nor tomorrow; exit 4'", "every": "1h"}
