@@ -365,6 +365,26 @@ def test_a_service_that_fails_is_an_error_with_its_last_words(site: Site) -> Non
     assert site.box.ssh("systemctl --failed --no-legend").stdout == ""
 
 
+def test_a_deploy_that_ends_between_two_files_is_made_good_by_the_next(site: Site) -> None:
+    """Its new variables are there, so that nothing but a note says they are not in use."""
+    changed = {"api": KEYS["services"]["api"] | {"environment": {"GREETING": "new"}}}
+    services = KEYS["services"] | changed | {"extra": {"command": "/usr/bin/sleep infinity"}}
+    in_the_way = "/etc/systemd/system/.extra.service.new/x"
+    greeting = "tr '\\0' '\\n' </proc/$(systemctl show -P MainPID api)/environ | grep GREETING"
+    site.box.ssh(f"mkdir -p {in_the_way}", check=True)
+    broken = site.allowed(services=services)
+    site.box.ssh(f"rm -r {in_the_way.removesuffix('/x')}", check=True)
+
+    assert broken.code == 1
+    assert "extra.service could not be written" in broken.log
+    assert "new" not in site.box.ssh(greeting).stdout
+    mended = site.allowed(services=services)
+    assert mended.code == 0, mended.log
+    assert site.box.ssh(greeting).stdout == "GREETING=new\n"
+    assert site.allowed(services=services).changes == ()
+    assert site.allowed().code == 0
+
+
 def test_a_timer_fires_and_a_later_failure_is_systemd_s_to_show(site: Site) -> None:
     runs = "journalctl -u beat -o cat | grep -c Finished"
     before = int(site.box.ssh(runs).stdout)

@@ -72,6 +72,7 @@ for file in /etc/jobwarden/*.env; do
     printf '%s %s %s' "$(stat -c '%a %U %G' "$file")" "$(sha256sum <"$file")" "$mark" | emit "env:${file##*/}"
   fi
 done
+emit_file due /etc/jobwarden/due
 for user in $USERS; do
   if getent passwd "$user" >/dev/null; then printf '%s\n' "$user"; fi
 done | emit users
