@@ -332,7 +332,7 @@ def test_a_stopped_worker_may_drain(site: Site) -> None:
 
 
 def test_an_instance_that_was_stopped_by_hand_does_not_outlive_its_service(site: Site) -> None:
-    """It is set to come up after a boot, and systemd leaves it out where it is asked for what runs."""
+    """It is set to come up after a boot, and systemd leaves it out when asked by a pattern."""
     site.box.ssh("systemctl stop worker@2", check=True)
     fewer = KEYS["services"] | {"worker": KEYS["services"]["worker"] | {"instances": 1}}
     run = site.allowed(services=fewer)
