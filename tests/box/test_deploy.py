@@ -165,7 +165,8 @@ def test_one_deploy_makes_a_bare_box_a_watched_queue(site: Site) -> None:
         "jobwarden-api": "create",
         "jobwarden-tick": "create",
     }
-    assert site.sql(TICKED) == "done"  # the first run is the deploy's, and is one
+    # The deploy's run is one; a box that booted less than a minute ago has the boot's soon after.
+    assert site.sql(TICKED) in {"done", "done done"}
 
 
 def test_the_second_run_changes_nothing_at_all(sites: Mapping[str, Site]) -> None:
