@@ -84,7 +84,8 @@ def nobody(services: Mapping[str, Service], box: Box) -> str:
     A deploy around ours may make them before its services are set up.
     """
     asked = {each.user for each in services.values() if each.database_role and each.user}
-    missing = sorted(asked - box.users)
+    made = {user_of(name, each) for name, each in services.items() if each.user is None}
+    missing = sorted(asked - made - box.users)
     if not missing:
         return ""
     first = f"make it (adduser --system --group {missing[0]}), or leave `user` out of the service"

@@ -166,6 +166,7 @@ class Box:
     fallback: str | None
     envs: Mapping[str, EnvFile]
     users: frozenset[str]
+    due: frozenset[str] = frozenset()
 
     @property
     def standby(self) -> bool:
@@ -206,6 +207,7 @@ def parse(lines: Iterable[str]) -> Box:
         fallback=found.get("fallback"),
         envs=dict(_envs(found)),
         users=frozenset(found.get("users", "").split()),
+        due=frozenset(found.get("due", "").split()),
     )
 
 

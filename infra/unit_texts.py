@@ -15,7 +15,7 @@ from typing import Final
 
 from infra import dburl, durations
 from infra.boxes import MARK
-from infra.config.box_faults import URL
+from infra.config.box_faults import URL, user_named
 from infra.config.box_models import Service
 
 FOLDER: Final = "/etc/systemd/system"
@@ -70,7 +70,7 @@ class Place:
 
 def user_of(name: str, service: Service) -> str:
     """The user a service runs as."""
-    return service.user or f"jobwarden-{name}"[:32]
+    return service.user or user_named(name)
 
 
 def files(name: str, service: Service, place: Place) -> Iterator[tuple[str, str]]:

@@ -100,7 +100,9 @@ def diff(wanted: Wanted, box: Box) -> Units:
     stop = tuple(_stop(wanted, box, ours, remove))
     touched = {*map(_service_of, write), *envs}
     restart = tuple(
-        unit for unit, name in wanted.running.items() if name in touched or _down(unit, box)
+        unit
+        for unit, name in wanted.running.items()
+        if name in touched or unit in box.due or _down(unit, box)
     )
     users = tuple(user for user in wanted.users if user not in box.users)
     stale = _stale(wanted, box)
@@ -173,6 +175,8 @@ def _start_changes(
             why = "it was not running"
         elif wanted.running[unit] in touched:
             why = "its files changed"
+        elif unit in box.due:
+            why = "a deploy ended after its files changed, and before it was restarted"
         else:
             why = "it is not set to come up after a boot"
         yield Change("unit", unit, "update" if old else "create", old, "active", why)

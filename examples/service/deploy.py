@@ -61,10 +61,12 @@ def parts() -> dict[str, bytes]:
         }
 
 
-def name_of(found: dict[str, bytes]) -> str:
-    """Name a release by all that is in it."""
-    code = [path.read_bytes() for path in sorted(HERE.glob("jobservice/*.py"))]
-    return hashlib.sha256(b"\0".join([*found.values(), *code])).hexdigest()
+def name_of(found: dict[str, bytes], code: Path) -> str:
+    """Name a release by all that is in it, be it code or not."""
+    paths = (path for path in code.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    contents = {**found, **{str(path.relative_to(code)): path.read_bytes() for path in paths}}
+    hashes = [(name, hashlib.sha256(contents[name]).hexdigest()) for name in sorted(contents)]
+    return hashlib.sha256(repr(hashes).encode()).hexdigest()
 
 
 @deploy("Service")
@@ -115,7 +117,7 @@ if host.data.get("state") == "absent":
     files.directory(name="Remove the service", path=HOME, present=False, _sudo=sudo)
 else:
     found = parts()
-    release = name_of(found)
+    release = name_of(found, HERE / "jobservice")
     is_new = host.get_fact(FileContents, path=f"{HOME}/release", _sudo=sudo) != [release]
     if is_new:
         bring(found=found, _sudo=sudo)

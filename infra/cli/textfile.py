@@ -12,6 +12,7 @@ _ENDING = ".prom"
 # What each file of ours opens with; "# EOF" is all of one without a figure.
 _OURS = (b"# TYPE jobwarden_", b"# EOF")
 _READABLE = 0o644  # node_exporter runs as a user of its own
+_MOST_LINKS = 40  # as Linux has it
 
 
 class Textfile:
@@ -27,12 +28,23 @@ class Textfile:
                 f"--textfile: node_exporter would not read it (got {path}; allowed: *{_ENDING})",
                 hint=f"--textfile {path.with_suffix(_ENDING) if path.name else 'jobwarden.prom'}",
             )
-        self.path = Path(os.path.realpath(path))  # a link stays one
+        self.path = path
         try:
+            self.path = self._followed(path)  # a link stays one
             self._check_folder()
             self._check_file()
         except OSError as error:
             raise self._fault(str(error.strerror)) from error
+
+    def _followed(self, path: Path) -> Path:
+        """Where links lead. One of somebody else's would let him choose what root writes."""
+        for _ in range(_MOST_LINKS):
+            if not path.is_symlink():
+                return Path(os.path.realpath(path))
+            if path.lstat().st_uid not in {0, os.geteuid()}:
+                raise self._fault(f"{path} is a link that another user made")
+            path = path.parent / path.readlink()
+        raise self._fault("its links lead in a circle")
 
     def write(self, text: str) -> None:
         """Put ``text`` in the place of what is there, at once. Raises InfraError."""

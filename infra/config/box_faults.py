@@ -16,11 +16,20 @@ _TAKEN: Final = (
     *get_args(DatabaseRole),
     *("public", "none"),
 )
+_OWN: Final = "jobwarden-"
+_LONGEST_USER: Final = 32  # as Linux has it
+
+
+def user_named(service: str) -> str:
+    """Return the user of a service that names none."""
+    return f"{_OWN}{service}"[:_LONGEST_USER]
 
 
 def of_services(block: object) -> Iterator[Fault]:
     """Yield what is wrong between keys. ``block`` is raw: what is malformed is passed over."""
-    for name, given in as_mapping(as_mapping(block).get("services")).items():
+    services = as_mapping(as_mapping(block).get("services"))
+    yield from _one_user(services)
+    for name, given in services.items():
         service, path = as_mapping(given), f"services.{name}"
         if service.get("databaseRole") is not None:
             yield from _two_urls(path, service)
@@ -33,6 +42,24 @@ def of_services(block: object) -> Iterator[Fault]:
                 "every or instances, not both",
                 "take every out, or write one service for each",
             )
+
+
+def _one_user(services: Mapping[str, object]) -> Iterator[Fault]:
+    """By accident, two services would read each other's secrets and have each other's login."""
+    first: dict[str, str] = {}
+    for name, given in services.items():
+        if as_mapping(given).get("user") is not None:
+            continue
+        user = user_named(name)
+        if user in first:
+            yield Fault(
+                f"services.{name}",
+                f"its user, {user}, would be that of {first[user]} too",
+                shown(name),
+                f"names that differ in their first {_LONGEST_USER - len(_OWN)} characters",
+                "shorten the name, or give the service a `user`",
+            )
+        first.setdefault(user, name)
 
 
 def _two_urls(path: str, service: Mapping[str, object]) -> Iterator[Fault]:

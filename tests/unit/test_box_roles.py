@@ -107,6 +107,15 @@ def test_a_user_of_one_s_own_who_is_not_there_is_waited_for_and_named() -> None:
     assert box_plan.services(known, there()).unknown == ""
 
 
+def test_the_user_of_another_service_is_made_in_the_same_deploy() -> None:
+    shared = target(services={"own": API, "figures": API | {"user": "jobwarden-own"}})
+    found = box_plan.services(shared, there())
+
+    assert found.unknown == ""
+    assert found.script is not None
+    assert found.script.variables["NEW_USERS"] == "jobwarden-own"
+
+
 def test_since_16_a_membership_inherits_whatever_the_role_does() -> None:
     found = decide(there(160000, jobwarden_api=role(inherits=False)), api=API)
 

@@ -102,6 +102,18 @@ def test_faults_between_keys_come_with_the_others() -> None:
                      "services.b.command"}  # fmt: skip
 
 
+def test_two_long_names_do_not_share_a_user_unless_somebody_says_so() -> None:
+    """A user's name is cut: each would read the other's secrets."""
+    first, second = "incoming-webhooks-of-shop-a", "incoming-webhooks-of-shop-b"
+    with pytest.raises(ConfigError) as caught:
+        parse(services={first: API, second: API})
+
+    assert [fault.path for fault in caught.value.faults] == [f"services.{second}"]
+    assert f"jobwarden-incoming-webhooks-of-s, would be that of {first}" in str(caught.value)
+    for alone in (API, API | {"user": "app"}):
+        parse(services={first: alone, second: API | {"user": "app"}})
+
+
 def test_a_login_and_a_timer_are_read() -> None:
     environment = parse(
         services={"m": LOGIN | {"every": "30s", "user": "prometheus", "environment": {"A": "1"}}}

@@ -68,6 +68,31 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "there" / "real.prom").read_text() == TEXT
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can play another user's link (Try: sudo)")
+@pytest.mark.parametrize("there", [None, ""])
+def test_a_link_of_another_user_s_leads_nowhere(tmp_path: Path, there: str | None) -> None:
+    """Who may write into the folder would else make root write an empty or a missing file."""
+    victim = tmp_path / "nologin"
+    if there is not None:
+        victim.write_text(there)
+    theirs, ours = tmp_path / "theirs.prom", tmp_path / "ours.prom"
+    theirs.symlink_to(victim)
+    os.chown(theirs, 65534, 65534, follow_symlinks=False)
+    ours.symlink_to(theirs)  # a link of ours to one of theirs is no better
+    for link in (theirs, ours):
+        with pytest.raises(InfraError, match=r"theirs\.prom is a link that another user made"):
+            Textfile(link)
+
+    assert (victim.read_text() if victim.exists() else None) == there
+
+
+def test_links_in_a_circle_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.prom").symlink_to(tmp_path / "b.prom")
+    (tmp_path / "b.prom").symlink_to("a.prom")
+    with pytest.raises(InfraError, match="its links lead in a circle"):
+        Textfile(tmp_path / "a.prom")
+
+
 @pytest.mark.parametrize("before", ["", "# EOF\n", metrics.DOWN, TEXT])
 def test_a_file_of_ours_is_replaced(tmp_path: Path, before: str) -> None:
     (tmp_path / "jobwarden.prom").write_text(before)

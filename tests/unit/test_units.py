@@ -115,6 +115,14 @@ def test_a_unit_that_is_down_or_would_not_come_up_again_is_started(state: UnitSt
     assert found.write == {}
 
 
+def test_what_a_deploy_did_not_come_to_restart_is_restarted_by_the_next() -> None:
+    found = diff(WORKER, due=frozenset({"worker@2.service", "gone.service"}))
+
+    assert found.restart == ("worker@2.service",)
+    assert [(each.name, each.action) for each in found.changes] == [("worker@2.service", "update")]
+    assert "before it was restarted" in found.changes[0].why
+
+
 def test_variables_that_others_may_read_are_put_right() -> None:
     loose = EnvFile("644", "root", "jobwarden-worker", "0")
     found = diff(WORKER, envs={"worker": loose})

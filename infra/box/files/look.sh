@@ -59,8 +59,9 @@ if [ -d /run/systemd/system ]; then
       esac
     fi
   done
+  # Also instances that were stopped by hand: they are set to come up after a boot.
   # shellcheck disable=SC2086 # a list of names and patterns
-  systemctl show --no-pager -p Id,LoadState,ActiveState,SubState,UnitFileState,FragmentPath,Result,NRestarts \
+  systemctl show --all --no-pager -p Id,LoadState,ActiveState,SubState,UnitFileState,FragmentPath,Result,NRestarts \
     $UNITS 2>/dev/null | emit systemctl
 fi
 emit_file fallback /usr/local/lib/jobwarden/fallback-once.sh
@@ -71,6 +72,7 @@ for file in /etc/jobwarden/*.env; do
     printf '%s %s %s' "$(stat -c '%a %U %G' "$file")" "$(sha256sum <"$file")" "$mark" | emit "env:${file##*/}"
   fi
 done
+emit_file due /etc/jobwarden/due
 for user in $USERS; do
   if getent passwd "$user" >/dev/null; then printf '%s\n' "$user"; fi
 done | emit users

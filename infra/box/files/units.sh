@@ -17,16 +17,26 @@ for url in $TRY; do
   user=${url#postgresql://}
   user=${user%%@*}
   if ! said=$(runuser -u "$user" -- "/usr/lib/postgresql/$VERSION/bin/psql" -XAtqw -d "$url" -c 'SELECT 1' 2>&1); then
-    hint="keep a line \"local all all peer\" in pg_hba.conf, before others that fit; then deploy again"
+    hint="mend what psql says; then deploy again"
     case $said in
+      *"eer authentication failed"* | *"pg_hba.conf"* | *"no password supplied"*)
+        hint="keep a line \"local all all peer\" in pg_hba.conf, before others that fit; then deploy again"
+        ;;
       *"permission denied for database"*) hint="$LET_CONNECT; then deploy again" ;;
     esac
     fail "user $user does not get into Postgres as role $user; psql said: $said" "$hint"
   fi
 done
 
+# Where this ends early, by a full disk or a kill, files are new and what runs is not: the next deploy
+# then finds here what is to be restarted.
+due=/etc/jobwarden/due
+if [ -n "$RESTART$TIMERS" ]; then
+  mkdir -p /etc/jobwarden
+  printf '%s\n' "$RESTART $TIMERS" | put "$due" root:root 644 || exit 1
+fi
+
 index=0 text=
-[ -z "$ENVS" ] || mkdir -p /etc/jobwarden
 for pair in $ENVS; do
   eval "text=\$ENV_$index"
   printf '%s' "$text" | put "/etc/jobwarden/${pair%:*}.env" "root:${pair#*:}" 640 || exit 1
@@ -40,7 +50,7 @@ put_all FILE /etc/systemd/system $WRITE
 if [ -n "$STOP" ]; then systemctl disable --now --quiet $STOP; fi
 for name in $REMOVE; do rm -f "/etc/systemd/system/$name"; done
 for name in $REMOVE_ENVS; do rm -f "/etc/jobwarden/$name.env"; done
-[ -z "$WRITE$REMOVE" ] || systemctl daemon-reload
+systemctl daemon-reload
 # shellcheck disable=SC2086 # lists of units
 if [ -n "$STOP" ]; then systemctl reset-failed $STOP 2>/dev/null; fi
 
@@ -72,6 +82,8 @@ for timer in $TIMERS; do
     *) broken="$broken $service" ;;
   esac
 done
+
+rm -f "$due"
 
 # A program that ends at once looks alive between two attempts: so its process must stay the same.
 state() {
