@@ -71,7 +71,12 @@ def name_of(found: dict[str, bytes], code: Path) -> str:
 
 @deploy("Service")
 def bring(found: dict[str, bytes]) -> None:
-    """Put code, packages and the stack's file where the units look for them."""
+    """Put code, packages and the stack's file where the units look for them.
+
+    From here until ``renew`` no release is on the box, neither this one nor the last: whoever goes
+    back to the last one, after a run that failed, has it brought again.
+    """
+    files.file(name="Begin a release", path=f"{HOME}/release", present=False)
     apt.packages(
         name="Install venv and node_exporter",
         packages=["python3-venv", "prometheus-node-exporter"],
@@ -115,6 +120,9 @@ sudo = host.get_fact(User) != "root"
 if host.data.get("state") == "absent":
     box()
     files.directory(name="Remove the service", path=HOME, present=False, _sudo=sudo)
+    # node_exporter stays, and would show the last figures as today's.
+    old = f"{FIGURES}/jobwarden.prom"
+    files.file(name="Remove the figures", path=old, present=False, _sudo=sudo)
 else:
     found = parts()
     release = name_of(found, HERE / "jobservice")

@@ -41,11 +41,14 @@ class OnBox(Place):
         stack.enter_context(Tunnel(self._ways()))
         wait_for(self._answers, 30)
 
-    def deploy(self, *options: str) -> Run:
-        """Deploy as the example says. The addresses of the webhooks are secrets of a unit."""
+    def deploy(self, *options: str, **keys: Any) -> Run:
+        """Deploy as the example says; ``keys`` replace keys of its file.
+
+        The addresses of the webhooks are secrets of a unit.
+        """
         known = ("--data", f"ssh_known_hosts_file={self.box.known_hosts}")
         return self._deployer.deploy(
-            "inventory.py", *known, *options, environment=self.hooks, keys={}
+            "inventory.py", *known, *options, environment=self.hooks, keys=keys
         )
 
     def processes(self) -> list[str]:

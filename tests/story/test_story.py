@@ -278,12 +278,28 @@ def test_a_release_that_was_not_finished_is_brought_again(site: OnBox) -> None:
 
 
 @after_all
+def test_going_back_after_a_release_that_failed_brings_the_last_one(site: OnBox) -> None:
+    read = "cat /srv/jobservice/stack.yaml"
+    before = site.box.ssh(read, check=True).stdout
+    refused = {"database": "app", "settings": {"work_mem": "lots"}}
+    failed = site.deploy(postgres=refused)
+    brought = site.box.ssh(read, check=True).stdout
+    back = site.deploy()
+
+    assert failed.code == 1, failed.log
+    assert "lots" in brought
+    assert back.code == 0, back.log
+    assert site.box.ssh(read, check=True).stdout == before
+
+
+@after_all
 def test_the_service_is_taken_away_and_its_jobs_stay(site: OnBox) -> None:
     jobs = site.value("SELECT count(*) FROM jobs")
     gone = site.deploy("--data", "state=absent")
-    units = "/etc/systemd/system"
+    units, figures = "/etc/systemd/system", "/var/lib/prometheus/node-exporter"
     left = (
-        f"ls -d /srv/jobservice {units}/api.service {units}/metrics.*; systemctl is-active worker@1"
+        f"ls -d /srv/jobservice {units}/api.service {units}/metrics.* {figures}/*.prom;"
+        " systemctl is-active worker@1"
     )
 
     assert gone.code == 0, gone.log

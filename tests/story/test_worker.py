@@ -68,6 +68,18 @@ def test_sigterm_puts_back_what_the_worker_holds(service: Service) -> None:
     assert service.rows("SELECT status, worker, started_at FROM jobs") == [("queued", None, None)]
 
 
+def test_sigterm_puts_back_a_job_from_before_a_restart_of_postgres(
+    service: Service, cluster: Cluster
+) -> None:
+    job = service.queue("ai_chat", SLOW)
+    service.start_worker()
+    runs(service, job)
+    cluster.restart()
+
+    assert service.stop("worker-1") == 0
+    assert service.rows("SELECT status, worker, started_at FROM jobs") == [("queued", None, None)]
+
+
 def test_a_killed_workers_job_is_rescued_and_no_other_is_touched(service: Service) -> None:
     job = service.queue("ai_chat", SLOW)
     service.start_worker()

@@ -79,6 +79,18 @@ def test_sigterm_puts_back_what_it_holds(service: Service, hire: Hire) -> None:
     assert row(service, job) == ("queued", None, None, None)
 
 
+def test_sigterm_puts_back_a_job_from_before_a_restart_of_postgres(
+    service: Service, hire: Hire, cluster: Cluster
+) -> None:
+    job = service.queue("ai_chat", '{"message": "x", "seconds": 600}')
+    hire(service)
+    runs(service, job)
+    cluster.restart()
+
+    assert service.stop("go-1") == 0
+    assert row(service, job) == ("queued", None, None, None)
+
+
 def test_it_is_told_when_it_comes_too_late(service: Service, hire: Hire) -> None:
     late = service.queue("ai_chat", '{"message": "x", "seconds": 2}')
     hire(service)

@@ -118,14 +118,19 @@ class Worker:
         self._kept_trying(write)
 
     def _kept_trying(self, do: Callable[[psycopg.Connection], T]) -> T:
-        """Do it on a living connection, however long that takes."""
+        """Do it on a living connection, however long that takes.
+
+        A connection from before a restart of the database says nothing of today: also who is told
+        to stop tries a new one.
+        """
         while True:
+            is_old = self._connection is not None
             try:
                 return do(self._connected())
             except psycopg.OperationalError as error:
                 log.warning("the database is away: %s", " ".join(str(error).split()))
                 self._connection = None
-                if self.stopping:
+                if self.stopping and not is_old:
                     raise
                 time.sleep(RETRY_SECONDS)
 

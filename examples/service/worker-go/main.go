@@ -225,6 +225,8 @@ func (w *worker) write(ctx context.Context, id, query string, document map[strin
 		args = append(args, document)
 	}
 	for {
+		// A connection from before a restart of the database says nothing of today.
+		isOld := w.conn != nil
 		count, err := w.exec(query, args)
 		var refused *pgconn.PgError
 		switch {
@@ -239,7 +241,7 @@ func (w *worker) write(ctx context.Context, id, query string, document map[strin
 			return
 		}
 		w.lost(ctx, err)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && !isOld {
 			log.Printf("stopped while the database was away; the watchdog takes %s", id)
 			return
 		}
