@@ -73,6 +73,11 @@ def test_files_of_ours_and_their_hashes_are_read() -> None:
 
     assert box.files == {"a": "text"}
     assert box.envs == {"api": EnvFile("640", "root", "jobwarden-api", "abc")}
+    assert box.due == frozenset()
+
+
+def test_what_a_deploy_left_to_be_restarted_is_read() -> None:
+    assert parse(due="api.service worker@1.service \n").due == {"api.service", "worker@1.service"}
 
 
 def test_odd_characters_come_through() -> None:
