@@ -58,8 +58,17 @@ def stacks() -> tuple[str, ...]:
     return tuple(sorted({_name_of(path) for path in files}))
 
 
+def name_of(stack: str) -> str:
+    """The name of a stack that was given by its name or by its file's path."""
+    return _name_of(Path(stack)) if _is_path(stack) else stack
+
+
+def _is_path(stack: str) -> bool:
+    return "/" in stack or stack.endswith((".yaml", ".yml"))
+
+
 def _find(stack: str) -> Path:
-    if "/" in stack or stack.endswith((".yaml", ".yml")):
+    if _is_path(stack):
         candidates = [Path(stack)]
     else:
         candidates = [folder / f"Pulumi.{stack}.yaml" for folder in _folders()]

@@ -173,6 +173,8 @@ def _start_changes(
             why = "it was not running"
         elif wanted.running[unit] in touched:
             why = "its files changed"
+        elif unit.endswith(".timer"):
+            why = "not enabled: its first run failed, or somebody disabled it"
         else:
             why = "it is not set to come up after a boot"
         yield Change("unit", unit, "update" if old else "create", old, "active", why)

@@ -25,7 +25,7 @@ class Textfile:
         if path.suffix != _ENDING:
             raise UsageError(
                 f"--textfile: node_exporter would not read it (got {path}; allowed: *{_ENDING})",
-                hint=f"--textfile {path.with_suffix(_ENDING) if path.name else 'jobwarden.prom'}",
+                hint=f"--textfile {_better(path)}",
             )
         self.path = Path(os.path.realpath(path))  # a link stays one
         try:
@@ -78,3 +78,9 @@ class Textfile:
             hint="name a file in the folder that node_exporter is started with"
             " (--collector.textfile.directory), as a user who may write there",
         )
+
+
+def _better(path: Path) -> Path:
+    if path.is_dir():
+        return path / f"jobwarden{_ENDING}"
+    return path.with_suffix(_ENDING)

@@ -162,3 +162,15 @@ def test_a_file_in_another_encoding_is_refused() -> None:
 
     with pytest.raises(InfraError, match="not UTF-8"):
         stackfile.load("dev")
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("local.example", "local.example"),
+        ("/srv/app/Pulumi.production.yaml", "production"),
+        ("stack.yaml", "stack"),
+    ],
+)
+def test_a_stack_has_a_name_however_it_was_given(given: str, name: str) -> None:
+    assert stackfile.name_of(given) == name
