@@ -147,6 +147,13 @@ def test_a_file_that_cannot_be_read_says_where_and_why(text: str, says: str) -> 
     assert says in _refusal(text)
 
 
+def test_a_tab_is_answered_with_spaces() -> None:
+    said = _refusal("config:\n\tjobwarden:a: 1\n")
+
+    assert "Try: indent with spaces" in said
+    assert "quotes" not in said
+
+
 def test_an_encrypted_value_is_not_shown() -> None:
     assert "v1:hunter2" not in _refusal("config:\n  jobwarden:a: {secure: v1:hunter2}\n")
 
