@@ -8,6 +8,7 @@ from typing import Final
 
 from infra import box_carry, box_conf, box_doors, checks, sqltext
 from infra.box_decision import (
+    UNTIL_INSTALLED,
     Decision,
     Script,
     Target,
@@ -124,13 +125,19 @@ def prove(target: Target, box: Box) -> Decision:
     if unknown := no_server(box):
         return Decision(unknown=unknown)
     found = box.observed
-    if box.standby or not target.wants_cron or found is None or checks.waiting(found):
+    if box.standby or not target.wants_cron:
+        return Decision()
+    if box.cron_version is None:
+        return Decision(unknown=UNTIL_INSTALLED)
+    if found is None or checks.waiting(found):
         return Decision()
     if not carried(found):
         return Decision(unknown="unknown until the schedules are registered")
     wanted = proof(box, found)
-    if box.proof is not None and box.proof.strip() == wanted:
-        return Decision()
+    return _probe(target, box, found, wanted) if (box.proof or "").strip() != wanted else Decision()
+
+
+def _probe(target: Target, box: Box, found: Observed, wanted: str) -> Decision:
     cluster = cluster_of(box)
     quick = box_conf.uses_workers(found.cron_installed_version)
     variables = server_variables(cluster) | {
@@ -143,6 +150,7 @@ def prove(target: Target, box: Box) -> Decision:
     }
     old = json.loads(box.proof) if box.proof and box.proof.startswith("{") else None
     why = "never proven here" if old is None else "the way jobs are started has changed"
+    why += "" if quick else "; it takes up to a minute"
     change = Change("probe", "a job that fires", "update" if old else "create", old, None, why)
     return Decision((change,), script=Script("prove", variables))
 

@@ -16,6 +16,7 @@ from infra.observed import RUNNER, Observed
 from infra.plan import Plan
 
 UNTIL_INSTALLED: Final = "unknown until installed"
+UNTIL_APPLIED: Final = "unknown until our SQL is there"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from infra import box_conf, box_doors, box_fallback, box_install, box_roles, units
 from infra.box_decision import (
+    UNTIL_APPLIED,
     UNTIL_INSTALLED,
     Decision,
     Script,
@@ -82,6 +83,8 @@ def configure_script(box: Box, conf: box_conf.Conf, doors: box_doors.Doors) -> S
 
 def restart(target: Target, box: Box) -> Decision:
     """Restart where the server says that a setting waits for it, and where it is allowed."""
+    if target.wants_cron and box.server and box.cron_version is None:
+        return Decision(unknown=UNTIL_INSTALLED)  # what will wait for it is not written yet
     return restart_decision(target, box, box_conf.decide(target.environment, box))
 
 
@@ -212,8 +215,9 @@ def fallback(target: Target, box: Box) -> Decision:
     if unknown := no_server(box):
         return Decision(unknown=unknown)
     found = box.observed
-    installed = found is not None and found.installed
-    wanted = installed and not box.standby and not (found and carried(found))
+    if not box.standby and not (found and found.installed):
+        return Decision(unknown=UNTIL_APPLIED)
+    wanted = not box.standby and not (found and carried(found))
     made = box_fallback.decide(
         target.plan, box, target.database, wanted=wanted, script=target.fallback_script
     )

@@ -29,11 +29,17 @@ _NOTHING = units.Wanted({}, {}, {}, (), {})
 
 def units_and_timers(target: Target, box: Box) -> Decision:
     """Services first, so that nobody works on what goes; the timers with them."""
-    found = units_decision(units.diff(_NOTHING, box), {})
+    found = _as_removal(units_decision(units.diff(_NOTHING, box), {}))
     if found.script or found.problems:
-        return Decision(found.changes, found.problems, script=found.script, again=True)
+        return dataclasses.replace(found, again=True)
     made = box_fallback.decide(target.plan, box, target.database, wanted=False, script="")
-    return fallback_decision(target, made)
+    return _as_removal(fallback_decision(target, made))
+
+
+def _as_removal(found: Decision) -> Decision:
+    """The same with the true reason: the environment may well name what goes."""
+    changes = (dataclasses.replace(each, why="state=absent") for each in found.changes)
+    return dataclasses.replace(found, changes=tuple(changes))
 
 
 def sql(target: Target, box: Box) -> Decision:

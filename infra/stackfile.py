@@ -19,6 +19,7 @@ from infra.errors import InfraError
 from infra.stackvalues import PASSWORD, PREFIX, decoded
 
 FOLDER_VARIABLE: Final = "JOBWARDEN_STACKS"
+_SPACES: Final = "indent with spaces; YAML takes no tabs there"
 _QUOTE: Final = "put a value in quotes when it begins with *, @, & or % or holds `: ` or ` #`"
 
 
@@ -58,8 +59,17 @@ def stacks() -> tuple[str, ...]:
     return tuple(sorted({_name_of(path) for path in files}))
 
 
+def name_of(stack: str) -> str:
+    """The name of a stack that was given by its name or by its file's path."""
+    return _name_of(Path(stack)) if _is_path(stack) else stack
+
+
+def _is_path(stack: str) -> bool:
+    return "/" in stack or stack.endswith((".yaml", ".yml"))
+
+
 def _find(stack: str) -> Path:
-    if "/" in stack or stack.endswith((".yaml", ".yml")):
+    if _is_path(stack):
         candidates = [Path(stack)]
     else:
         candidates = [folder / f"Pulumi.{stack}.yaml" for folder in _folders()]
@@ -107,8 +117,9 @@ def _not_yaml(path: Path, error: MarkedYAMLError) -> InfraError:
     mark = error.problem_mark or error.context_mark
     where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
     problem = (error.problem or error.context or "not YAML").partition("\n")[0]
-    twice = problem.startswith("found duplicate key")
-    return InfraError(f"{where}: {problem}", hint="keep one of the two" if twice else _QUOTE)
+    hints = {"found duplicate key": "keep one of the two", r"found character '\t'": _SPACES}
+    hint = next((hint for start, hint in hints.items() if problem.startswith(start)), _QUOTE)
+    return InfraError(f"{where}: {problem}", hint=hint)
 
 
 def _ours(path: Path, document: object) -> dict[str, object]:

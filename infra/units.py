@@ -177,6 +177,8 @@ def _start_changes(
             why = "its files changed"
         elif unit in box.due:
             why = "a deploy ended after its files changed, and before it was restarted"
+        elif unit.endswith(".timer"):
+            why = "not enabled: its first run failed, or somebody disabled it"
         else:
             why = "it is not set to come up after a boot"
         yield Change("unit", unit, "update" if old else "create", old, "active", why)

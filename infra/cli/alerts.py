@@ -37,8 +37,9 @@ def run(
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs whole addresses
     setting = load(stack, database_url)
-    alerts = setting.plan.environment.alerts
-    runner = Runner(alerts, destinations(alerts), stack or "")
+    environment = setting.plan.environment
+    source = _source(stack or "", environment.target)
+    runner = Runner(environment.alerts, destinations(environment.alerts), source)
     (runner.once if once else runner.run)(setting.url)
 
 
@@ -55,5 +56,16 @@ def trial(
     from infra.alerts import send
     from infra.cli.setting import load_plan
 
-    send.try_route(load_plan(stack).environment.alerts, route, stack or "")
+    environment = load_plan(stack).environment
+    send.try_route(environment.alerts, route, _source(stack or "", environment.target))
     terminal.talk(f"route {route} took the message")
+
+
+def _source(stack: str, target: str) -> str:
+    """Where a message comes from. A stack may have many boxes, each with a sender of its own."""
+    import socket
+
+    from infra import stackfile
+
+    name = stackfile.name_of(stack)
+    return f"{name} on {socket.gethostname()}" if target == "box" else name

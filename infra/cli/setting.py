@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
+from urllib.parse import quote
 
-from infra import config, dburl, sqltext, stackfile
+from infra import box_conf, config, dburl, sqltext, stackfile
 from infra import plan as planning
+from infra.config import Environment
 from infra.db.connect import PRIVATE_URL, resolve
 from infra.errors import InfraError, UsageError
 from infra.plan import Plan
@@ -43,12 +45,16 @@ def _stacks() -> str:
 
 
 def database(wanted: Plan, given: str | None) -> str:
-    """The URL given, the stack's, DATABASE_URL; for the local target the private cluster's only."""
+    """The URL given, the stack's, DATABASE_URL; for the local target the private cluster's only.
+
+    On a box the stack says which database it is, and the socket is where libpq looks by itself.
+    """
     environment = wanted.environment
     if given:
         given = dburl.check(given)
     if given or environment.database_url or environment.target != "local":
-        return resolve(given, environment.database_url)
+        url = resolve(given, environment.database_url)
+        return _on_this_box(environment) if not url and environment.target == "box" else url
     from infra.local import persistent
 
     state = persistent.status()
@@ -57,6 +63,12 @@ def database(wanted: Plan, given: str | None) -> str:
             "the private cluster of target local is not running", hint="jobwarden local up"
         )
     return state.url
+
+
+def _on_this_box(environment: Environment) -> str:
+    if "PGDATABASE" in os.environ or "PGSERVICE" in os.environ:
+        return ""
+    return f"postgresql:///{quote(box_conf.database(environment), safe='')}"
 
 
 def tell_private_url() -> None:

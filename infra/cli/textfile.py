@@ -26,7 +26,7 @@ class Textfile:
         if path.suffix != _ENDING:
             raise UsageError(
                 f"--textfile: node_exporter would not read it (got {path}; allowed: *{_ENDING})",
-                hint=f"--textfile {path.with_suffix(_ENDING) if path.name else 'jobwarden.prom'}",
+                hint=f"--textfile {_better(path)}",
             )
         self.path = path
         try:
@@ -90,3 +90,9 @@ class Textfile:
             hint="name a file in the folder that node_exporter is started with"
             " (--collector.textfile.directory), as a user who may write there",
         )
+
+
+def _better(path: Path) -> Path:
+    if path.is_dir():
+        return path / f"jobwarden{_ENDING}"
+    return path.with_suffix(_ENDING)

@@ -24,6 +24,7 @@ _KINDS: Final = {
     "invalid_key": ("text as a key", "put the key in quotes"),
     "dict_type": ("a mapping (key: value)", "put keys below it, or leave it out"),
     "model_type": ("a mapping (key: value)", "put keys below it, or leave it out"),
+    "int_type": ("a whole number", "write it as digits, without quotes"),
     "string_type": ("text", 'put it in quotes, as in "text"'),
     "tuple_type": ("a list", "begin each element with `- `"),
 }

@@ -36,6 +36,10 @@ _HINTS = (
         "check the host in the URL",
     ),
     (
+        r"on socket .*No such file or directory",
+        "check that the server is up; its socket is for that machine: run it there, or name a host",
+    ),
+    (
         r"Connection refused|No such file or directory",
         "check that the server is up, and the host and port",
     ),

@@ -58,7 +58,10 @@ class TestNoWayIn:
     def test_a_server_that_is_down_is_named_with_what_to_check(self, tmp_path: Path) -> None:
         error = _no_connection(f"postgresql:///app?host={quote(str(tmp_path), safe='')}")
 
-        assert error.hint == "check that the server is up, and the host and port"
+        assert error.hint == (
+            "check that the server is up; its socket is for that machine: run it there,"
+            " or name a host"
+        )
 
     def test_a_wrong_database_is_named(self, cluster: Cluster) -> None:
         cluster.start()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infra import box_database, box_doors, box_plan, box_removal, script
-from infra.box_decision import UNTIL_INSTALLED, Decision
+from infra.box_decision import UNTIL_APPLIED, UNTIL_INSTALLED, Decision
 from infra.boxes import Cluster, EnvFile
 from infra.observed import CronJob, Ledger, LedgerSchedule, Observed, Setting
 from tests.unit import boxsamples
@@ -236,3 +236,28 @@ def test_a_proof_holds_until_something_it_hangs_on_changes(differs: str) -> None
     if differs == "version":
         assert decided.script
         assert "'2 seconds'" in decided.script.variables["SQL"]
+
+
+def test_a_dry_run_before_pg_cron_is_installed_promises_no_rest() -> None:
+    adopted = box(cron_version=None, server=server(), observed=nothing())
+
+    for stage in (box_plan.configure, box_plan.restart, box_database.prove):
+        assert stage(target(), adopted) == Decision(unknown=UNTIL_INSTALLED)
+    assert box_plan.fallback(target(), adopted) == Decision(unknown=UNTIL_APPLIED)
+
+
+def test_without_pg_cron_nothing_waits_for_its_package() -> None:
+    plain = box(cron_version=None, server=server(), observed=nothing(installed=True))
+    without = target(postgres={"cron": {"enabled": False}})
+
+    assert box_plan.restart(without, plain) == Decision()
+    assert box_database.prove(without, plain) == Decision()
+    assert box_plan.fallback(without, plain).script is not None
+
+
+def test_a_removal_names_itself_as_the_reason() -> None:
+    files = {"api.service": "# Jobwarden wrote this.\n", "jobwarden-fallback-x.timer": "old"}
+    found = box_removal.units_and_timers(target(services=API), box(files=files))
+
+    assert found.changes
+    assert {change.why for change in found.changes} == {"state=absent"}

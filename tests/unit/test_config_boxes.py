@@ -41,6 +41,14 @@ def test_a_box_and_a_service_are_read() -> None:
     assert environment.postgres.packages == "distribution"
 
 
+def test_a_number_in_words_is_answered_in_ours() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(services={"worker": API | {"instances": "three"}})
+
+    (fault,) = caught.value.faults
+    assert (fault.problem, fault.allowed) == ("wrong type", "a whole number")
+
+
 @pytest.mark.parametrize(
     ("keys", "path", "says"),
     [

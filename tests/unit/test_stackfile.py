@@ -147,6 +147,13 @@ def test_a_file_that_cannot_be_read_says_where_and_why(text: str, says: str) -> 
     assert says in _refusal(text)
 
 
+def test_a_tab_is_answered_with_spaces() -> None:
+    said = _refusal("config:\n\tjobwarden:a: 1\n")
+
+    assert "Try: indent with spaces" in said
+    assert "quotes" not in said
+
+
 def test_an_encrypted_value_is_not_shown() -> None:
     assert "v1:hunter2" not in _refusal("config:\n  jobwarden:a: {secure: v1:hunter2}\n")
 
@@ -162,3 +169,15 @@ def test_a_file_in_another_encoding_is_refused() -> None:
 
     with pytest.raises(InfraError, match="not UTF-8"):
         stackfile.load("dev")
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("local.example", "local.example"),
+        ("/srv/app/Pulumi.production.yaml", "production"),
+        ("stack.yaml", "stack"),
+    ],
+)
+def test_a_stack_has_a_name_however_it_was_given(given: str, name: str) -> None:
+    assert stackfile.name_of(given) == name

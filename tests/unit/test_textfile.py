@@ -146,3 +146,10 @@ def test_a_name_that_node_exporter_does_not_read_is_refused(tmp_path: Path) -> N
         Textfile(tmp_path / "jobwarden.txt")
 
     assert caught.value.hint == f"--textfile {tmp_path / 'jobwarden.prom'}"
+
+
+def test_a_folder_is_answered_with_a_file_in_it(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        Textfile(tmp_path)
+
+    assert caught.value.hint == f"--textfile {tmp_path / 'jobwarden.prom'}"

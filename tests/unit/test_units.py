@@ -313,7 +313,9 @@ def test_a_timer_whose_first_run_failed_is_tried_again_by_the_next_deploy() -> N
     found = diff(TIMED, units={**timed(), "metrics.timer": waits})
 
     assert found.restart == ("metrics.timer",)
-    assert [change.why for change in found.changes] == ["it is not set to come up after a boot"]
+    assert [change.why for change in found.changes] == [
+        "not enabled: its first run failed, or somebody disabled it"
+    ]
 
 
 @pytest.mark.parametrize("state", ["inactive", "activating", "failed"])

@@ -54,6 +54,14 @@ systemctl daemon-reload
 # shellcheck disable=SC2086 # lists of units
 if [ -n "$STOP" ]; then systemctl reset-failed $STOP 2>/dev/null; fi
 
+# The last words since now, without those of systemd that go with each start and each end.
+began=$(date +%s)
+words() {
+  journalctl -u "$1" --since "@$began" -n 60 --no-pager -o cat |
+    grep -v -e '^Start\(ed\|ing\) ' -e '^Stopp\(ed\|ing\) ' -e '^Failed to start ' -e ': Deactivated successfully' \
+      -e ': Scheduled restart job' -e "Failed with result 'exit-code'" |
+    awk '!said[$0]++' | tail -n 6
+}
 # All are started before any is judged: one that fails does not keep the others down.
 if [ -n "$RESTART" ]; then
   # shellcheck disable=SC2086 # lists of units
@@ -67,9 +75,6 @@ fi
 # Both at once: a timer whose first time is past starts its service by itself, and that is then the
 # same run. The timer is set to come up after a boot once a run has succeeded, so that the next deploy
 # tries again after one that did not. A run that takes very long is left to itself.
-words() {
-  journalctl -u "$1" -n 6 --no-pager -o cat
-}
 broken=
 for timer in $TIMERS; do
   service=${timer%.timer}.service
