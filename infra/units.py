@@ -109,8 +109,8 @@ def diff(wanted: Wanted, box: Box) -> Units:
     return Units(
         changes=(
             *(Change("user", user, "create", None, {"system": True}) for user in users),
-            *_file_changes(box, write, envs, remove),
-            *_env_changes(wanted, box, stale),
+            *_file_changes(box, write, remove),
+            *_env_changes(wanted, box, envs, stale),
             *_stop_changes(wanted, box, stop),
             *_start_changes(wanted, box, restart, touched),
         ),
@@ -129,32 +129,34 @@ def _stale(wanted: Wanted, box: Box) -> tuple[str, ...]:
     return tuple(sorted(ours - set(wanted.groups)))
 
 
-def _file_changes(
-    box: Box,
-    write: Mapping[str, str],
-    envs: Mapping[str, str],
-    remove: tuple[str, ...],
-) -> Iterator[Change]:
+def _file_changes(box: Box, write: Mapping[str, str], remove: tuple[str, ...]) -> Iterator[Change]:
     for name, text in write.items():
         old = box.files.get(name)
         yield Change("file", f"{FOLDER}/{name}", "update" if old else "create", old, text)
-    for name in envs:
-        found = box.envs.get(name)
-        action = "update" if found else "create"
-        was = {"mode": found.mode, "sha256": found.sha256} if found else None
-        new = {"mode": "640", "sha256": _hash(envs[name])}
-        yield Change("file", f"{ENV_FOLDER}/{name}.env", action, was, new, "values are not shown")  # type: ignore[arg-type]  # one of two literals
     for name in remove:
         why = "the environment no longer names it"
         yield Change("file", f"{FOLDER}/{name}", "delete", box.files[name], None, why)
 
 
-def _env_changes(wanted: Wanted, box: Box, stale: tuple[str, ...]) -> Iterator[Change]:
+def _env_changes(
+    wanted: Wanted, box: Box, envs: Mapping[str, str], stale: tuple[str, ...]
+) -> Iterator[Change]:
+    """Not even a hash of the values is told: a weak secret could be guessed by it."""
+    for name, text in envs.items():
+        found, path = box.envs.get(name), f"{ENV_FOLDER}/{name}.env"
+        new = {"mode": "640", "owner": "root", "group": wanted.groups[name]}
+        if found is None:
+            yield Change("file", path, "create", None, new, "values are not shown")
+            continue
+        why = "its values differ" if found.sha256 != _hash(text) else "its values are the same"
+        was = {"mode": found.mode, "owner": found.owner, "group": found.group}
+        yield Change("file", path, "update", was, new, f"{why}; they are not shown")
     for name, missing in wanted.unknown.items():
         why = f"secret {', '.join(missing)} not given"
         yield Change("file", f"{ENV_FOLDER}/{name}.env", "unknown", why=why)
     for name in stale:
-        yield Change("file", f"{ENV_FOLDER}/{name}.env", "delete", box.envs[name].sha256, None)
+        path, was = f"{ENV_FOLDER}/{name}.env", {"mode": box.envs[name].mode}
+        yield Change("file", path, "delete", was, None, "values are not shown")
 
 
 def _stop_changes(wanted: Wanted, box: Box, stop: tuple[str, ...]) -> Iterator[Change]:

@@ -6,6 +6,7 @@ or JOBWARDEN_CHANGES names the file.
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ from infra.changes import Change
 
 VARIABLE = "JOBWARDEN_CHANGES"
 _LONGEST = 100
+_MOST_LINES = 12
 _SIGNS = {"create": "+", "update": "~", "delete": "-", "unknown": "?", "foreign": "!"}
 _WRITTEN: dict[Path, tuple[Any, list[str]]] = {}
 
@@ -32,6 +34,8 @@ def tell(state: State, host: Host, stage: str, changes: Iterable[Change]) -> Non
     for change in changes:
         if change.action != "same":
             host.log(line(change))
+        for changed in lines_of(change):
+            host.log(f"      {changed}")
     named = host.data.get("changes") or os.environ.get(VARIABLE)
     if named:
         path = Path(str(named))
@@ -48,6 +52,18 @@ def line(change: Change) -> str:
     return (
         f"{_SIGNS.get(change.action, '=')} {change.kind} {change.name}{_values(change)}{why}{waits}"
     )
+
+
+def lines_of(change: Change) -> list[str]:
+    """What differs between two texts that are too long for a line, and no context."""
+    if change.action != "update" or not isinstance(change.old, str):
+        return []
+    if not isinstance(change.new, str) or "\n" not in change.new:
+        return []
+    found = difflib.unified_diff(change.old.splitlines(), change.new.splitlines(), n=0, lineterm="")
+    lines = [each for each in found if not each.startswith(("---", "+++", "@@"))]
+    more = len(lines) - _MOST_LINES
+    return [*lines[:_MOST_LINES], f"... and {more} lines"] if more > 1 else lines
 
 
 def _values(change: Change) -> str:

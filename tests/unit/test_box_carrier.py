@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyinfra")
 
 from infra.box.carrier import answer, failure, script, text_of
-from infra.box.telling import line
+from infra.box.telling import line, lines_of
 from infra.changes import Change
 
 SCRIPTS = (
@@ -81,3 +81,17 @@ def test_the_timers_script_runs_nothing_while_pg_cron_does() -> None:
     text = text_of("fallback-once")
 
     assert text.index("jobwarden.scheduled()") < text.index("\\quit") < text.index("\\i :statement")
+
+
+def test_a_unit_that_changes_is_told_by_the_lines_that_differ() -> None:
+    old = "[Service]\nExecStart=/srv/api\nUser=app\n"
+    new = old.replace("/srv/api", "/srv/api --fast")
+    long = Change("file", "api.service", "update", old, "\n".join(map(str, range(40))))
+
+    assert lines_of(Change("file", "api.service", "update", old, new)) == [
+        "-ExecStart=/srv/api",
+        "+ExecStart=/srv/api --fast",
+    ]
+    assert lines_of(long)[-1] == "... and 31 lines"
+    assert lines_of(Change("file", "api.service", "create", None, new)) == []
+    assert lines_of(Change("parameter", "work_mem", "update", "4MB", "8MB")) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -129,6 +131,26 @@ def test_variables_that_others_may_read_are_put_right() -> None:
 
     assert set(found.envs or {}) == {"worker"}
     assert found.restart == ("worker@1.service", "worker@2.service")
+
+
+def test_no_hash_of_a_secret_is_told_by_which_it_could_be_guessed() -> None:
+    wanted = plan(api={"command": "/srv/api", "secrets": ["TOKEN"]})
+    there = EnvFile("640", "root", "jobwarden-api", "0" * 64)
+    found = (
+        diff(wanted, envs={}),
+        diff(wanted, envs={"api": there}),
+        diff(WORKER, envs={"api": there}),
+    )
+    told = [
+        each.to_json() for units in found for each in units.changes if each.name.endswith(".env")
+    ]
+    held = re.compile(r"[0-9a-f]{32}|sesame")
+
+    assert [each["action"] for each in told if "api" in each["name"]] == [
+        "create", "update", "delete",
+    ]  # fmt: skip
+    assert not held.search(json.dumps(told))
+    assert "its values differ" in told[1]["why"]
 
 
 def test_one_instance_less_is_stopped_and_the_others_are_left() -> None:
