@@ -239,7 +239,7 @@ class Box:
 
     def kill(self) -> None:
         """Cut the power. The disk stays: ``start`` switches the box on again."""
-        cgroups.kill(self.name)
+        cgroups.kill(self.name, self.record.supervisor)
         cgroups.remove(self.name)
         self._reap()
 

@@ -7,13 +7,14 @@ die: a killed ``systemd-nspawn`` leaves its box running.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
 from contextlib import suppress
 from pathlib import Path
 
-from tools.boxes.shell import BoxError
+from tools.boxes.shell import BoxError, is_alive, process_id
 
 PREFIX = "jobwarden-box-"
 PATIENCE_SECONDS = 1
@@ -51,12 +52,15 @@ def members(name: str, inside: str = "") -> set[int]:
     return found - {0}
 
 
-def kill(name: str, seconds: float = 10) -> None:
+def kill(name: str, supervisor: str | None = None, seconds: float = 10) -> None:
     """End every process of a box, like a power cut. Raises BoxError when some stay.
 
+    ``supervisor``: who runs it. One that has only just begun is in no group of the box yet.
     The box itself goes first. What runs it then takes leave of it and ends by itself, so that no
     zombie is left to the machine; it is killed only when it takes its time.
     """
+    if supervisor is not None and process_id(supervisor) not in members(name):
+        _end(supervisor)
     begun = time.monotonic()
     while alive := members(name):
         waited = time.monotonic() - begun
@@ -69,10 +73,32 @@ def kill(name: str, seconds: float = 10) -> None:
         time.sleep(0.02)
 
 
-def remove(name: str) -> None:
-    """Remove the box's empty groups, the innermost first."""
+def _end(who: str) -> None:
+    """End one process, unless its id is somebody else's by now."""
+    while is_alive(who):
+        with suppress(ProcessLookupError):
+            os.kill(process_id(who), signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def remove(name: str, seconds: float = 5) -> None:
+    """Remove the box's empty groups, the innermost first. Raises OSError when one stays in use."""
+    begun = time.monotonic()
     for folder in folders(name):
         inner = sorted((x for x in folder.rglob("*") if x.is_dir()), reverse=True)
         for path in [*inner, folder]:
-            with suppress(FileNotFoundError):
-                path.rmdir()
+            while not _removed(path, patient=time.monotonic() - begun < seconds):
+                time.sleep(0.02)
+
+
+def _removed(path: Path, *, patient: bool) -> bool:
+    """A group is in use until the kernel has buried the last process that died in it."""
+    try:
+        path.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno != errno.EBUSY or not patient:
+            raise
+        return False
+    return True

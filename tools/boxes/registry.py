@@ -88,7 +88,7 @@ def destroy(name: str) -> None:
 def _destroy(name: str) -> None:
     record = load(name)
     folder = running() / name
-    cgroups.kill(name)
+    cgroups.kill(name, record.supervisor if record else None)
     _unmount(folder / "merged")
     if record:
         network.remove(name, record.network, Path(record.image) / "base")

@@ -40,11 +40,16 @@ def identity(pid: int) -> str:
     return f"{boot}/{pid}/{started}"
 
 
+def process_id(who: str) -> int:
+    """Return the id of the process that ``identity`` named."""
+    return int(who.split("/")[1])
+
+
 def is_alive(who: str | None) -> bool:
     """Say whether the process that ``identity`` named still runs (a zombie does not)."""
     if who is None:
         return False
-    pid = int(who.split("/")[1])
+    pid = process_id(who)
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         return state not in "ZX" and identity(pid) == who
