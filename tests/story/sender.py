@@ -69,7 +69,7 @@ class Sender:
         alerts = self.service.plan.environment.alerts
         with mock.patch.dict(os.environ, self.secrets):
             routes = destinations(alerts)
-        Runner(alerts, routes, "Pulumi.story.yaml").once(self.url)
+        Runner(alerts, routes, "story").once(self.url)
 
     @property
     def secrets(self) -> dict[str, str]:

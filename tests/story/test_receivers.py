@@ -78,7 +78,7 @@ def test_the_unit_opens_an_incident_and_writes_to_the_channel(pair: Pair) -> Non
     assert key == made
     assert event["payload"]["severity"] == "critical"
     assert event["payload"]["summary"] == "1 job failed: watchdog_timeout (pdf_build 1)"
-    assert event["payload"]["source"] == "Pulumi.story.yaml"
+    assert event["payload"]["source"] == "story"
     assert datetime.fromisoformat(event["payload"]["timestamp"]) == at
     assert event["payload"]["custom_details"]["message"] == "why"
     assert [sorted(each) for each in pair.slack.got] == [["text"]]
