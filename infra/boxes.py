@@ -290,6 +290,6 @@ def _units(text: str) -> Iterable[tuple[str, UnitState]]:
 def _envs(found: Mapping[str, str]) -> Iterable[tuple[str, EnvFile]]:
     for key, value in found.items():
         if key.startswith("env:"):
-            (mode, owner, group, digest), rest = value.split()[:4], value.split()[4:]
+            mode, owner, group, digest, *rest = value.split()
             name = key.removeprefix("env:").removesuffix(".env")
             yield name, EnvFile(mode, owner, group, digest, "foreign" not in rest)

@@ -85,12 +85,6 @@ class Door:
                 return client, first
 
 
-def free_port() -> int:
-    """Return a port that nobody listens on now."""
-    with socket.create_server((HOST, 0)) as there:
-        return int(there.getsockname()[1])
-
-
 def _exactly(stream: socket.socket, count: int) -> bytes:
     data = b""
     while len(data) < count:

@@ -26,7 +26,8 @@ from infra.local.cluster import Cluster
 from infra.local.servers import Server, find_server
 from tests.engine.account import facts
 from tests.engine.account.plane import Endpoint, Order
-from tests.engine.door import HOST, Door, free_port, write_certificate
+from tests.engine.door import HOST, Door, write_certificate
+from tests.ports import free_port
 
 _PRELOAD = "shared_preload_libraries"
 # RDS puts this one in front of whatever the group says.

@@ -13,7 +13,8 @@ from ruamel.yaml import YAML
 
 from infra import config, plan, sqltext
 from tests.box.deploying import Deployer, Run
-from tests.story.place import WATCHDOG, Place, free_port
+from tests.ports import free_port
+from tests.story.place import WATCHDOG, Place
 from tests.story.service import EXAMPLE, wait_for
 from tests.story.tunnel import Tunnel
 from tools.boxes import Box

@@ -6,7 +6,6 @@ Nobody but the place starts anything again: on a box that is systemd.
 from __future__ import annotations
 
 import json
-import socket
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -18,6 +17,7 @@ import httpx
 
 from infra.local.cluster import Cluster
 from infra.plan import Plan
+from tests.ports import free_port
 from tests.story.service import Service, wait_for
 from tests.story.webhook import Webhook, webhook
 
@@ -167,10 +167,3 @@ class Local(Place):
             self._service.start(unit, [str(self._go), unit])
         else:
             self._service.start_worker(unit)
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from tests.ports import free_port
 from tests.story.service import ROOT, Service, wait_for
 
 RULES = ROOT / "examples" / "prometheus" / "jobwarden.rules.yml"
@@ -42,12 +43,6 @@ def served(text: str) -> Iterator[int]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with served("") as port:
-        return port
 
 
 def figures(

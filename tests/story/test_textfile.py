@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.story.prometheus import asked, figures, free_port, rules, scraping
+from tests.ports import free_port
+from tests.story.prometheus import asked, figures, rules, scraping
 from tests.story.service import Service, wait_for
 
 Tool = Callable[[str], str]
